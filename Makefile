@@ -1,0 +1,44 @@
+# `make probe` and `make test` on a machine that has python3 >= 3.11 and make, and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+OTHER_TRITONS := 3.6.0 3.8.0 3.9.0
+
+.PHONY: probe test check test-matrix $(OTHER_TRITONS:%=test-triton-%)
+.DEFAULT_GOAL := test
+
+probe: $(READY)
+	$(BIN)/jitaudit probe
+
+test: check
+	$(BIN)/pytest -n auto tests/cpu
+# TRITON_INTERPRET acts when a kernel is decorated: a process of its own.
+	TRITON_INTERPRET=1 $(BIN)/pytest -n auto tests/interpreter
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict jitaudit
+	$(BIN)/lint-imports
+
+test-matrix: $(OTHER_TRITONS:%=test-triton-%)
+
+$(OTHER_TRITONS:%=test-triton-%): test-triton-%: .venv-%/.installed
+	.venv-$*/bin/python -m pytest -n auto -m matrix tests/cpu
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"jitaudit needs Python 3.11 or newer; {sys.executable} is {sys.version}; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[triton,test]'
+	@touch $@
+
+# An environment that holds one other Triton and finds everything else in $(VENV): a pip that resolved torch and
+# that Triton together would refuse, since torch's CUDA build pins its own.
+.venv-%/.installed: $(READY)
+	$(PYTHON) -m venv --without-pip $(@D)
+	$(BIN)/pip --python $(@D) install --quiet --no-deps triton==$*
+	$(@D)/bin/python -c 'import pathlib, sys, sysconfig; \
+	  pathlib.Path(sysconfig.get_path("purelib"), "base.pth").write_text(f"import site; site.addsitedir({sys.argv[1]!r})\n")' \
+	  "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	@touch $@
