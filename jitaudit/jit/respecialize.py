@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def respecialize(
-    fn: Callable[..., object],
+    fn: FunctionType | JITFunction[Callable[..., object]],
     *,
     constexpr: Iterable[str] = (),
     runtime: Iterable[str] = (),

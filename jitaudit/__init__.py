@@ -1,0 +1,21 @@
+"""jitaudit: audit Triton kernels for JIT variants, and warm them ahead of serving."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jitaudit.jit.values import known
+    from jitaudit.sweeping import ints, sweep
+
+__all__ = ["ints", "known", "sweep"]
+
+_HOMES = {"ints": "jitaudit.sweeping", "sweep": "jitaudit.sweeping", "known": "jitaudit.jit.values"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'jitaudit' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

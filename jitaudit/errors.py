@@ -1,0 +1,19 @@
+"""The errors a user can meet. Each carries its exit code; the CLI prints its one line and exits with it."""
+
+
+class JitauditError(Exception):
+    """What is wrong, where, and what to do, in one line."""
+
+    exit_code = 1
+
+
+class RequestError(JitauditError):
+    """The request cannot be served: a missing file, an unknown axis, an unreadable manifest."""
+
+    exit_code = 2
+
+
+class SetupError(JitauditError):
+    """This machine or environment cannot run the request: no Triton, no GPU, an unusable cache directory."""
+
+    exit_code = 3

@@ -1,0 +1,62 @@
+"""Real compiles of captured variants, with no GPU: Triton's own compiler, for the capture's target."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jitaudit.jit.patching import patched
+from jitaudit.jit.target import gpu_target
+from jitaudit.model import Compile
+
+if TYPE_CHECKING:
+    from jitaudit.jit.capture import SeenVariant
+
+
+@dataclass(frozen=True, slots=True)
+class CompileFailed:
+    """The compiler's own last word on a variant that does not compile."""
+
+    message: str
+
+
+def compile_variant(function: Any, variant: SeenVariant, target: str) -> Compile | CompileFailed:
+    """Compile the variant's first launch for `target` as `JITFunction.run` would, from a key memo of its own."""
+    import triton
+    from triton import knobs
+
+    seconds: dict[str, float] = {}
+    try:
+        source, options = source_of(function, variant)
+        with patched([(knobs.compilation, "listener", _stage_listener(seconds, knobs.compilation.listener))]):
+            kernel = triton.compile(source, target=gpu_target(target), options=options)
+    except Exception as error:  # a compiler may raise anything; its message is the finding
+        lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+        return CompileFailed(f"{type(error).__name__}: {lines[-1].strip()}")
+    binary = kernel.asm["cubin" if target.startswith("cuda") else "hsaco"]
+    return Compile(binary="sha256:" + hashlib.sha256(binary).hexdigest(), seconds=seconds)
+
+
+def source_of(function: Any, variant: SeenVariant) -> tuple[Any, dict[str, Any]]:
+    """Triton's `ASTSource` of a variant, and the options to compile it with."""
+    _, _, _, backend, _ = function.create_binder()
+    bound, specialization, kwargs = variant.launch
+    options, signature, constexprs, attributes = function._pack_args(
+        backend, dict(kwargs), dict(bound), list(specialization), dict(kwargs)
+    )
+    return function.ASTSource(function, signature, constexprs, attributes), dict(vars(options))
+
+
+def _stage_listener(seconds: dict[str, float], previous: Callable[..., Any] | None) -> Callable[..., None]:
+    """A compilation listener that notes the seconds by stage, after the listener that was there."""
+
+    def listen(**event: Any) -> None:
+        if previous is not None:
+            previous(**event)
+        times = event["times"]
+        stages = (("ir", times.ir_initialization), *times.lowering_stages, ("store", times.store_results))
+        seconds.update({stage: microseconds / 1e6 for stage, microseconds in stages})
+
+    return listen

@@ -1,0 +1,251 @@
+"""Device questions: `torch.cuda.*` and `torch.accelerator.*`, answered from one profile while nothing is there.
+
+A question without an answer raises Unsupported with its name. What can only be asked of a device that did something
+(memory in use, elapsed time) is answered as of one that did nothing.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jitaudit.jit.patching import patched
+from jitaudit.jit.stops import Unsupported
+from jitaudit.jit.target import DeviceProfile
+
+Asked = Callable[[str], object]
+
+
+@contextmanager
+def answering(profile: DeviceProfile, asked: Asked) -> Iterator[None]:
+    """Answer device questions from `profile`; `asked` gets the name of each property that was used."""
+    import torch
+
+    answers = _answers(profile, asked)
+    unanswered = [
+        (module, name, _unanswered(f"{module.__name__}.{name}"))
+        for module in (torch.cuda, torch.accelerator)
+        for name, value in vars(module).items()
+        if isinstance(value, types.FunctionType | types.BuiltinFunctionType)
+        and not name.startswith("_")
+        and name not in _HARMLESS
+        and (value.__module__ or "").startswith(module.__name__)
+    ]
+    with patched(unanswered), patched(answers):
+        yield
+
+
+_HARMLESS = {"check_error", "stream", "make_graphed_callables"}
+"""Functions of torch that only call others."""
+
+
+def _unanswered(question: str) -> Callable[..., Any]:
+    def ask(*args: object, **kwargs: object) -> Any:
+        raise Unsupported(question)
+
+    return ask
+
+
+def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]:
+    import torch
+
+    hip = profile.backend == "hip"
+    stream, event, graph, capture_graph, generator = _classes()
+    current = [stream()]
+
+    def properties(device: object = None) -> _Properties:
+        return _Properties(profile, asked)
+
+    def told(name: str, value: Any) -> Callable[..., Any]:
+        def answer(*args: object, **kwargs: object) -> Any:
+            if value is None:
+                raise Unsupported(f"torch.cuda.{name}")
+            asked(name)
+            return value
+
+        return answer
+
+    def always(value: Any) -> Callable[..., Any]:
+        return lambda *args, **kwargs: value
+
+    def set_stream(new: Any) -> None:
+        current[0] = new
+
+    cuda: dict[str, Any] = {
+        "get_device_properties": properties,
+        "get_device_name": told("name", profile.name),
+        "get_device_capability": told("capability", profile.capability),
+        "get_arch_list": told(
+            "arch_list", [profile.gcnArchName or f"sm_{profile.capability[0]}{profile.capability[1]}"]
+        ),
+        "mem_get_info": told("total_memory", profile.total_memory and (profile.total_memory, profile.total_memory)),
+        "current_stream": lambda device=None: current[0],
+        "default_stream": always(stream()),
+        "set_stream": set_stream,
+        "get_stream_from_external": lambda pointer, device=None: stream(),
+        "get_rng_state": always(torch.zeros(16, dtype=torch.uint8)),
+        "get_rng_state_all": always([torch.zeros(16, dtype=torch.uint8)]),
+        "memory_stats": always({}),
+        "memory_summary": always(""),
+        "memory_snapshot": always([]),
+        "get_allocator_backend": always("native"),
+        "graph_pool_handle": always((0, 0)),
+        "Stream": stream,
+        "ExternalStream": stream,
+        "Event": event,
+        "CUDAGraph": graph,
+        "graph": capture_graph,
+        "default_generators": (generator(),),
+    }
+    cuda |= dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported"), always(True))
+    cuda |= dict.fromkeys(("_is_compiled",), always(True))
+    cuda |= dict.fromkeys(("is_current_stream_capturing", "_is_in_bad_fork"), always(False))
+    cuda |= dict.fromkeys(("device_count",), always(1))
+    cuda |= dict.fromkeys(("current_device", "_exchange_device", "_maybe_exchange_device", "_get_device"), always(0))
+    cuda |= dict.fromkeys(("memory_allocated", "memory_reserved", "memory_cached", "initial_seed"), always(0))
+    cuda |= dict.fromkeys(("max_memory_allocated", "max_memory_reserved", "max_memory_cached"), always(0))
+    cuda |= dict.fromkeys(
+        (
+            "_lazy_init", "_lazy_call", "init", "synchronize", "set_device", "empty_cache", "ipc_collect",
+            "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all", "reset_peak_memory_stats",
+            "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+            "set_per_process_memory_fraction", "set_sync_debug_mode",
+        ),
+        always(None),
+    )  # fmt: skip
+    accelerator: dict[str, Any] = {
+        "current_accelerator": always(torch.device("cuda")),
+        "get_device_capability": cuda["get_device_capability"],
+        "current_stream": cuda["current_stream"],
+        "set_stream": set_stream,
+        "get_memory_info": cuda["mem_get_info"],
+        "memory_stats": always({}),
+        "is_available": always(True),
+        "device_count": always(1),
+    }
+    accelerator |= dict.fromkeys(("current_device_index", "current_device_idx"), always(0))
+    accelerator |= dict.fromkeys(
+        ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"), always(0)
+    )
+    accelerator |= dict.fromkeys(
+        (
+            "set_device_index", "set_device_idx", "synchronize", "empty_cache", "empty_host_cache",
+            "reset_peak_memory_stats", "reset_accumulated_memory_stats",
+        ),
+        always(None),
+    )  # fmt: skip
+    return [
+        *((torch.cuda, name, _own(answer)) for name, answer in cuda.items()),
+        *((torch.accelerator, n, _own(answer)) for n, answer in accelerator.items() if hasattr(torch.accelerator, n)),
+        (torch, "Generator", generator),
+        (torch._C, "_cuda_getCurrentRawStream", always(0)),
+        (torch._C, "_cuda_getDeviceCount", always(1)),
+        (torch._C, "_cuda_getDevice", always(0)),
+        (torch._C, "_cuda_setDevice", always(None)),
+        (torch._C, "_cuda_synchronize", always(None)),
+        (torch._C, "_cuda_isCurrentStreamCapturing", always(False)),
+        (torch.version, "cuda", None if hip else torch.version.cuda or "13.0"),
+        (torch.version, "hip", (torch.version.hip or "7.0") if hip else None),
+    ]
+
+
+def _own(answer: Any) -> Any:
+    """A function object of each attribute's own: torch's compiler refuses to see one under two names."""
+    return answer if not isinstance(answer, types.FunctionType) else lambda *args, **kwargs: answer(*args, **kwargs)
+
+
+class _Properties:
+    """`torch.cuda.get_device_properties()`."""
+
+    def __init__(self, profile: DeviceProfile, asked: Asked) -> None:
+        self._profile = profile
+        self._asked = asked
+
+    def __getattr__(self, name: str) -> Any:
+        profile = self._profile
+        if name in ("major", "minor"):
+            self._asked("capability")
+            return profile.capability[name == "minor"]
+        value = getattr(profile, name, None)
+        if name.startswith("__") or name == "backend":
+            raise AttributeError(name)
+        if value is None:
+            raise Unsupported(f"torch.cuda.get_device_properties().{name}")
+        self._asked(name)
+        return value
+
+
+def _classes() -> tuple[type, type, type, type, type]:
+    """Stream, Event, CUDAGraph, graph and Generator that keep the calls of the real ones and do nothing."""
+    import torch
+
+    device = torch.device("cuda", 0)
+
+    class Stream(torch.cuda.Stream):
+        cuda_stream = 0
+        stream_id = 0
+        device_index = 0
+        priority = 0
+
+        def __new__(cls, *args: object, **kwargs: object) -> Stream:
+            return object.__new__(cls)
+
+        def __init__(self, *args: object, **kwargs: object) -> None:
+            self.device = device
+
+        def wait_event(self, event: object) -> None: ...
+        def wait_stream(self, stream: object) -> None: ...
+        def synchronize(self) -> None: ...
+        def query(self) -> bool:
+            return True
+
+        def record_event(self, event: Any = None) -> Any:
+            return event or Event()
+
+        def __enter__(self) -> Stream:
+            return self
+
+        def __exit__(self, *raised: object) -> None: ...
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+        def __hash__(self) -> int:
+            return id(self)
+
+        def __repr__(self) -> str:
+            return "<torch.cuda.Stream offline>"
+
+    class Event(torch.cuda.Event):
+        def __new__(cls, *args: object, **kwargs: object) -> Event:
+            return object.__new__(cls)
+
+        def __init__(self, *args: object, **kwargs: object) -> None: ...
+        def record(self, stream: object = None) -> None: ...
+        def wait(self, stream: object = None) -> None: ...
+        def synchronize(self) -> None: ...
+        def query(self) -> bool:
+            return True
+
+        def elapsed_time(self, end_event: object) -> float:
+            raise Unsupported("torch.cuda.Event.elapsed_time")
+
+    class CUDAGraph:
+        def capture_begin(self, *args: object, **kwargs: object) -> None: ...
+        def capture_end(self) -> None: ...
+        def replay(self) -> None: ...
+        def reset(self) -> None: ...
+        def pool(self) -> tuple[int, int]:
+            return (0, 0)
+
+    class graph:
+        def __init__(self, cuda_graph: object, *args: object, **kwargs: object) -> None: ...
+        def __enter__(self) -> None: ...
+        def __exit__(self, *raised: object) -> None: ...
+
+    class Generator(torch.Generator):
+        def __new__(cls, device: object = "cuda") -> Generator:
+            return super().__new__(cls, "cpu")  # type: ignore[call-arg]
+
+    return Stream, Event, CUDAGraph, graph, Generator

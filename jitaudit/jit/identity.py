@@ -1,0 +1,90 @@
+"""What a `JITFunction` is called, and where it can be found again."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from jitaudit.model import Parameter, ParameterPolicy
+
+
+def kernel_id(function: Any, root: Path, file_modules: dict[str, Path]) -> str:
+    """``module:qualname``; for a module that was loaded from a file target, its posix path relative to `root`."""
+    module = function.fn.__module__
+    path = file_modules.get(module)
+    return f"{module if path is None else file_name(path, root)}:{function.fn.__qualname__}"
+
+
+def file_name(path: Path, root: Path) -> str:
+    """`path` relative to the project's root where it lies inside, in posix form."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+
+def object_path(function: Any) -> str | None:
+    """The attribute path at which the kernel's module holds it, autotuner and heuristics unwrapped; None if nowhere."""
+    module = sys.modules.get(function.fn.__module__)
+    if module is None:
+        return None
+    return next((path for path, found in jit_functions(module) if found is function), None)
+
+
+def jit_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Each `JITFunction` that `module` holds, with its attribute path: its globals and their own attributes."""
+    from triton.runtime.jit import JITFunction
+
+    for name, value in list(vars(module).items()):
+        if isinstance(function := _unwrap(value), JITFunction):
+            yield name, function
+        elif not isinstance(value, ModuleType) and not name.startswith("__"):
+            for inner, attribute in list(getattr(value, "__dict__", {}).items()):
+                if isinstance(function := _unwrap(attribute), JITFunction):
+                    yield f"{name}.{inner}", function
+
+
+def _unwrap(value: Any) -> Any:
+    from triton.runtime.jit import JITFunction, KernelInterface
+
+    while isinstance(value, KernelInterface) and not isinstance(value, JITFunction):
+        value = getattr(value, "fn", None)
+    return value
+
+
+def parameters(function: Any) -> tuple[Parameter, ...]:
+    """The kernel's parameters with their policies, as Triton reads them."""
+
+    def policy(param: Any) -> ParameterPolicy:
+        if param.is_constexpr:
+            return "constexpr"
+        if param.do_not_specialize:
+            return "do_not_specialize"
+        return "do_not_specialize_on_alignment" if param.do_not_specialize_on_alignment else "specialized"
+
+    return tuple(Parameter(name=param.name, policy=policy(param)) for param in function.params)
+
+
+def source_digest(function: Any) -> str:
+    """``sha256:…`` of the function's source text."""
+    return "sha256:" + hashlib.sha256(function.src.encode()).hexdigest()
+
+
+def unread_parameters(function: Any) -> tuple[str, ...]:
+    """The parameters that the kernel's body never names."""
+    names = {node.id for node in ast.walk(_body(function)) if isinstance(node, ast.Name)}
+    return tuple(param.name for param in function.params if param.name not in names)
+
+
+def called_names(function: Any) -> set[str]:
+    """Every name that the kernel's body mentions, attributes included: what it may call."""
+    nodes = list(ast.walk(_body(function)))
+    return {n.id for n in nodes if isinstance(n, ast.Name)} | {n.attr for n in nodes if isinstance(n, ast.Attribute)}
+
+
+def _body(function: Any) -> ast.Module:
+    definition = ast.parse(function.src).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    return ast.Module(body=definition.body, type_ignores=[])

@@ -1,0 +1,193 @@
+"""Stand-in tensors: torch tensors over meta storage that say they are on `cuda:0`.
+
+While `standing_in` is active every meta tensor is a stand-in. Its type is plain `torch.Tensor`, so launchers that look
+at the type see what they would see on a GPU; `device`, `is_cuda` and `data_ptr()` are answered by patches of the class.
+A dispatch mode maps `cuda` to `meta` for every operation, those made in C++ (autograd) too.
+
+Addresses: each storage gets a base that is a multiple of 256 bytes, as CUDA's caching allocator gives; `data_ptr()`
+adds the tensor's storage offset, so alignment is exact.
+Values: what is known of a stand-in's content follows torch's operations; see `jitaudit.jit.values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jitaudit.jit import values
+from jitaudit.jit.patching import patched
+
+if TYPE_CHECKING:
+    import torch
+
+_ALIGNMENT = 256
+_FIRST_ADDRESS = 0x7F00_0000_0000
+_torch_depth = 0
+"""Above 0 while torch's own kernels run: they see a stand-in as the meta tensor that it is."""
+
+
+@contextmanager
+def standing_in() -> Iterator[None]:
+    """Make every meta tensor a stand-in on `cuda:0` until the end of the block."""
+    import torch
+
+    torch._C._ensureCUDADeviceGuardSet()
+    lifted = torch._C._only_lift_cpu_tensors()
+    torch._C._set_only_lift_cpu_tensors(True)
+    try:
+        with patched(_tensor_patches()), _dispatch_mode():
+            yield
+    finally:
+        torch._C._set_only_lift_cpu_tensors(lifted)
+
+
+def _tensor_patches() -> list[tuple[Any, str, Any]]:
+    import torch
+
+    tensor: Any = torch.Tensor
+    base: Any = torch._C.TensorBase
+    is_meta = base.is_meta.__get__
+    true_device, true_is_cuda = base.device.__get__, base.is_cuda.__get__
+    true_data_ptr, true_get_device = base.data_ptr, base.get_device
+    storage_offset, element_size, untyped_storage = base.storage_offset, base.element_size, tensor.untyped_storage
+    cuda = torch.device("cuda", 0)
+    next_address = _FIRST_ADDRESS
+
+    def device(self: torch.Tensor) -> Any:
+        return cuda if is_meta(self) and not _torch_depth else true_device(self)
+
+    def is_cuda(self: torch.Tensor) -> bool:
+        return (is_meta(self) and not _torch_depth) or true_is_cuda(self)
+
+    def get_device(self: torch.Tensor) -> int:
+        return 0 if is_meta(self) and not _torch_depth else true_get_device(self)
+
+    def data_ptr(self: torch.Tensor) -> int:
+        nonlocal next_address
+        if not is_meta(self):
+            return true_data_ptr(self)
+        storage: Any = untyped_storage(self)
+        address: Any = getattr(storage, "jitaudit_address", None)
+        if address is None:
+            address = next_address
+            storage.jitaudit_address = address
+            next_address += -(-max(storage.nbytes(), 1) // _ALIGNMENT) * _ALIGNMENT
+        return int(address + storage_offset(self) * element_size(self))
+
+    return [
+        (tensor, "device", property(device)),
+        (tensor, "is_cuda", property(is_cuda)),
+        (tensor, "get_device", get_device),
+        (tensor, "data_ptr", data_ptr),
+        *_move_patches(),
+    ]
+
+
+def _move_patches() -> list[tuple[Any, str, Any]]:
+    """The calls in which torch asks the CUDA library for a device before it dispatches: they move to meta instead."""
+    import torch
+
+    true_to, true_tensor, true_as_tensor = torch._C.TensorBase.to, torch.tensor, torch.as_tensor
+
+    def is_gpu(device: object) -> bool:
+        return (type(device) is torch.device and device.type == "cuda") or (
+            type(device) is str and device.startswith("cuda")
+        )
+
+    def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if "device" in kwargs:
+            args, kwargs = (kwargs["device"], *args), {k: v for k, v in kwargs.items() if k != "device"}
+        first = args[0] if args else None
+        return (
+            true_to(self, "meta", *args[1:], **kwargs)
+            if is_gpu(first) or type(first) is int
+            else true_to(self, *args, **kwargs)
+        )
+
+    def cuda(self: torch.Tensor, device: object = None, non_blocking: bool = False, **kwargs: Any) -> torch.Tensor:
+        return true_to(self, "meta", non_blocking=non_blocking, **kwargs)
+
+    def from_data(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def construct(data: Any, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+            kwargs.pop("pin_memory", None)
+            if device is None and make is true_as_tensor and isinstance(data, torch.Tensor):
+                return make(data, *args, **kwargs)
+            device = torch.get_default_device() if device is None else device
+            if not (is_gpu(device) or type(device) is int):
+                return make(data, *args, device=device, **kwargs)
+            if isinstance(data, torch.Tensor) and data.is_meta:
+                return make(data, *args, **kwargs)
+            requires_grad = kwargs.pop("requires_grad", False)
+            return true_to(make(data, *args, device="cpu", **kwargs), "meta").requires_grad_(requires_grad)
+
+        return construct
+
+    def new_tensor(self: torch.Tensor, data: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
+        return torch.tensor(data, dtype=dtype or self.dtype, device=self.device if device is None else device, **kwargs)
+
+    return [
+        (torch.Tensor, "to", to),
+        (torch.Tensor, "cuda", cuda),
+        (torch.Tensor, "new_tensor", new_tensor),
+        (torch, "tensor", from_data(true_tensor)),
+        (torch, "as_tensor", from_data(true_as_tensor)),
+        (torch, "asarray", from_data(torch.asarray)),
+    ]
+
+
+def _dispatch_mode() -> Any:
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    mode: Any = TorchDispatchMode  # torch leaves it untyped
+    meta = torch.device("meta")
+    special = values.special_operations()
+
+    class StandInMode(mode):  # type: ignore[misc]
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False  # else torch imports its compiler, 2 s, to keep it away from this mode
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            global _torch_depth
+            kwargs = kwargs or {}
+            device = kwargs.get("device")
+            if device is not None and device.type == "cuda":
+                kwargs = {**kwargs, "device": meta}
+            if kwargs.get("pin_memory"):
+                kwargs = {**kwargs, "pin_memory": False}
+            if func.namespace not in _TORCH_NAMESPACES and (key := _implementation(func)):
+                with self:
+                    return func._op_dk(key, *args, **kwargs)
+            _torch_depth += 1
+            try:
+                handler: Callable[..., Any] = special.get(func, values.run)
+                return handler(func, args, kwargs)
+            finally:
+                _torch_depth -= 1
+
+    return StandInMode()
+
+
+_TORCH_NAMESPACES = {
+    "aten",
+    "prims",
+    "prim",
+    "profiler",
+    "inductor",
+    "_c10d_functional",
+    "c10d",
+    "debugprims",
+    "rngprims",
+}
+
+
+def _implementation(func: Any) -> Any:
+    """The key of a custom operator's own implementation, which a meta tensor would not reach."""
+    import torch
+
+    for name in ("CUDA", "CompositeExplicitAutograd"):
+        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), name):
+            return getattr(torch._C.DispatchKey, name)
+    return None

@@ -1,0 +1,56 @@
+"""What stops a case. Both derive from BaseException, so that a launcher's own `except Exception` can't divert it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+from pathlib import Path
+from types import FrameType
+
+
+class CaseStopped(BaseException):
+    """The launcher needs something that is not known offline. `line` is the launcher's own FILE:LINE."""
+
+    def __init__(self, message: str) -> None:
+        self.line = launcher_line()
+        super().__init__(f"{self.line}: {message}")
+
+
+class HostRead(CaseStopped):
+    """The launcher read a value that nobody knows."""
+
+    def __init__(self, operation: str, tensor: str) -> None:
+        super().__init__(f"{operation} reads an unknown {tensor} on the host")
+
+
+class Unsupported(CaseStopped):
+    """The launcher asked a question that the device profile can't answer."""
+
+    def __init__(self, question: str) -> None:
+        super().__init__(f"{question} has no answer offline")
+
+
+def launcher_line() -> str:
+    """FILE:LINE of the innermost frame outside torch, Triton, the standard library and jitaudit itself."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not _is_machinery(frame.f_code.co_filename):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "<unknown>"
+
+
+@functools.cache
+def _is_machinery(filename: str) -> bool:
+    if filename.startswith("<"):
+        return True
+    path = Path(filename)
+    if path.is_relative_to(Path(__file__).parent.parent):
+        return True
+    for package in ("torch", "triton"):
+        module = sys.modules.get(package)
+        if module is not None and module.__file__ and path.is_relative_to(Path(module.__file__).parent):
+            return True
+    installed = any(part in ("site-packages", "dist-packages") for part in path.parts)
+    return not installed and path.is_relative_to(sysconfig.get_paths()["stdlib"])

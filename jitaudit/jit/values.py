@@ -1,0 +1,293 @@
+"""What is known of stand-ins' content.
+
+A stand-in's storage may carry a *twin*: CPU storage of the same layout that holds its values. Views share it, torch's
+operations on known values keep it up, and it is dropped when an operation mixes in something unknown or when a kernel
+may have written the tensor. An operation that needs an unknown value stops the case with HostRead.
+
+Small integer and boolean tensors that are built from data are known; floats only where every input was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from jitaudit.jit.stops import HostRead
+
+if TYPE_CHECKING:
+    import torch
+
+LARGEST_KNOWN = 1 << 16
+"""Elements of the largest tensor whose values are kept."""
+
+_any_known = False
+"""Whether any stand-in ever had known values: most launches need not look."""
+
+_FILLS = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "fill_", "zero_"}
+"""Operations whose result does not depend on what their tensor held."""
+_FACTORIES = {"arange", "zeros", "ones", "full", "eye", "scalar_tensor", "tril_indices", "triu_indices"}
+_READS = {"_local_scalar_dense": ".item()", "_to_copy": ".cpu()", "copy_": "copy to the host", "equal": "torch.equal"}
+
+
+def known(tensor: torch.Tensor, values: object) -> torch.Tensor:
+    """Say what a tensor holds, for launchers that read it on the host; returns `tensor`.
+
+    `values`: anything `torch.as_tensor` takes that broadcasts to the tensor's shape. On a real tensor the values are
+    written, so that a sweep means the same with and without a GPU.
+    """
+    import torch
+
+    tensor.copy_(torch.as_tensor(values, dtype=tensor.dtype, device="cpu").expand(tensor.shape))
+    return tensor
+
+
+def forget_written(arguments: Iterable[object]) -> None:
+    """Make unknown what a kernel may have written: every stand-in among its arguments."""
+    import torch
+
+    if _any_known:
+        for value in _flat(list(arguments)):
+            tensor = getattr(value, "base", None) if hasattr(value, "block_shape") else value  # a tensor descriptor
+            if isinstance(tensor, torch.Tensor) and tensor.is_meta:
+                _forget(tensor)
+
+
+def _forget(tensor: torch.Tensor) -> None:
+    vars(tensor.untyped_storage()).pop("jitaudit_twin", None)
+
+
+def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run one operation on stand-ins, and on their twins where all its inputs are known."""
+    import torch
+
+    tensors = _tensors(args, kwargs)
+    if not any(tensor.is_meta for tensor in tensors):
+        out = func(*args, **kwargs)
+        if isinstance(out, torch.Tensor) and out.is_meta and func._opname in _FACTORIES and _keeps_values(out):
+            _keep(out, func(*args, **{**kwargs, "device": torch.device("cpu")}))
+        return out
+    needs_values = torch.Tag.dynamic_output_shape in func.tags or torch.Tag.data_dependent_output in func.tags
+    if needs_values:
+        return _on_meta(func(*_twins_or_stop(func, args), **_twins_or_stop(func, kwargs)))
+    return _run_and_follow(func, args, kwargs, tensors)
+
+
+def special_operations() -> dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]]:
+    """The operations that `run` can't serve by its rule, with what serves them."""
+    import torch
+
+    aten = torch.ops.aten
+    return {
+        aten._local_scalar_dense.default: _read,
+        aten.equal.default: _read,
+        aten._to_copy.default: _to_copy,
+        aten.copy_.default: _copy,
+        aten.index.Tensor: _index,
+        aten.repeat_interleave.Tensor: _repeat_interleave,
+        aten._pin_memory.default: lambda func, args, kwargs: args[0].clone(),
+        aten.is_pinned.default: lambda func, args, kwargs: False,
+        aten.record_stream.default: lambda func, args, kwargs: None,
+    }
+
+
+def _read(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return func(*_twins_or_stop(func, args), **kwargs)
+
+
+def _to_copy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    import torch
+
+    source = args[0]
+    device = kwargs.get("device")
+    if source.is_meta and device is not None and device.type == "cpu":
+        return _read(func, args, kwargs)
+    out = func(*args, **kwargs)
+    if out.is_meta and (source.is_meta or _keeps_values(out)):
+        twin = twin_of(source) if source.is_meta else source
+        if twin is not None:
+            _keep(out, func(twin, **{**kwargs, "device": torch.device("cpu")}))
+    return out
+
+
+def _copy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    target, source = args[:2]
+    if not target.is_meta:
+        return func(target, *_twins_or_stop(func, (source,)), *args[2:], **kwargs)
+    out = func(*args, **kwargs)
+    values = twin_of(source) if source.is_meta else source
+    _write(target, values.expand(target.shape) if values is not None else None)
+    return out
+
+
+def _index(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`x[mask]` of a known mask is `x[mask.nonzero()]`: its shape is known although x is not."""
+    import torch
+
+    indices: list[Any] = []
+    for index in args[1]:
+        if index is not None and index.dtype in (torch.bool, torch.uint8) and index.is_meta:
+            positions = _twins_or_stop(func, (index,))[0].nonzero(as_tuple=True)
+            indices += [_on_meta(position) for position in positions]
+        else:
+            indices.append(index)
+    args = (args[0], indices)
+    return _run_and_follow(func, args, kwargs, _tensors(args, kwargs))
+
+
+def _repeat_interleave(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if kwargs.get("output_size") is not None or not args[0].is_meta:
+        return run(func, args, kwargs)
+    return _on_meta(_read(func, args, kwargs))
+
+
+def _run_and_follow(func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> Any:
+    out = func(*args, **kwargs)
+    _follow(func, args, kwargs, out, tensors)
+    return out
+
+
+def _follow(func: Any, args: Any, kwargs: Any, out: Any, tensors: list[torch.Tensor]) -> None:
+    """Bring the twins up to date after `func` ran on the stand-ins."""
+    import torch
+
+    name = func._opname
+    if name in ("fill_", "zero_"):
+        _write(args[0], torch.full(args[0].shape, args[1] if name == "fill_" else 0, dtype=args[0].dtype))
+        return
+    if not func._schema.is_mutable and all(not isinstance(o, torch.Tensor) or _is_view(o, tensors) for o in _flat(out)):
+        return
+    twins = None
+    if torch.Tag.nondeterministic_seeded not in func.tags and not name.startswith(("empty", "new_empty")):
+        twins = _twins((args, kwargs), fresh=name in _FILLS)
+    if twins is None:
+        if func._schema.is_mutable:
+            for tensor in _mutated(func, args, kwargs):
+                _forget(tensor)
+        return
+    if "device" in twins[1]:
+        twins[1]["device"] = torch.device("cpu")
+    for stand_in, value in zip(_flat(out), _flat(func(*twins[0], **twins[1])), strict=False):
+        if isinstance(stand_in, torch.Tensor) and stand_in.is_meta and twin_of(stand_in) is None:
+            _keep(stand_in, value)
+
+
+def _mutated(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    import torch
+
+    written = []
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[position] if position < len(args) else kwargs.get(argument.name)
+            written += [t for t in _flat(value) if isinstance(t, torch.Tensor) and t.is_meta]
+    return written
+
+
+def twin_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The known values of a stand-in, as a CPU view of its twin; None where they are unknown."""
+    import torch
+
+    storage: torch.UntypedStorage | None = getattr(tensor.untyped_storage(), "jitaudit_twin", None)
+    if storage is None:
+        return None
+    empty = torch.empty(0, dtype=tensor.dtype, device="cpu")
+    return empty.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
+
+
+def _keep(stand_in: torch.Tensor, value: torch.Tensor) -> None:
+    global _any_known
+    import torch
+
+    if stand_in.numel() > LARGEST_KNOWN:
+        return
+    _any_known = True
+    size = stand_in.untyped_storage().nbytes() // stand_in.element_size()
+    storage = torch.zeros(size, dtype=stand_in.dtype, device="cpu").untyped_storage()
+    vars(stand_in.untyped_storage())["jitaudit_twin"] = storage
+    twin = twin_of(stand_in)
+    assert twin is not None
+    twin.copy_(value)
+
+
+def _write(target: torch.Tensor, value: torch.Tensor | None) -> None:
+    """`target` now holds `value`. A part of an unknown storage stays unknown."""
+    twin = twin_of(target)
+    if value is None:
+        _forget(target)
+    elif twin is not None:
+        twin.copy_(value)
+    elif target.numel() * target.element_size() == target.untyped_storage().nbytes():
+        _keep(target, value)
+
+
+def _keeps_values(tensor: torch.Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex()) and tensor.numel() <= LARGEST_KNOWN
+
+
+def _on_meta(value: Any) -> Any:
+    """Known results as stand-ins that carry them."""
+    import torch
+
+    if isinstance(value, tuple | list):
+        return type(value)(_on_meta(item) for item in value)
+    if not isinstance(value, torch.Tensor):
+        return value
+    stand_in = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="meta")
+    _keep(stand_in, value)
+    return stand_in
+
+
+def _twins_or_stop(func: Any, tree: Any) -> Any:
+    import torch
+
+    for tensor in _flat(tree):
+        if isinstance(tensor, torch.Tensor) and tensor.is_meta and twin_of(tensor) is None:
+            operation = _READS.get(func._opname, f"torch.{func._opname}")
+            raise HostRead(
+                operation, f"{str(tensor.dtype).removeprefix('torch.')} tensor of shape {tuple(tensor.shape)}"
+            )
+    return _twins(tree)
+
+
+def _twins(tree: Any, *, fresh: bool = False) -> Any:
+    """`tree` with each stand-in replaced by its twin; None if one is unknown. `fresh`: any values will do."""
+    import torch
+
+    if isinstance(tree, torch.Tensor):
+        if not tree.is_meta:
+            return tree
+        twin = twin_of(tree)
+        if twin is None and fresh and tree.numel() <= LARGEST_KNOWN:
+            return torch.empty_strided(tree.size(), tree.stride(), dtype=tree.dtype, device="cpu")
+        return twin
+    if isinstance(tree, tuple | list):
+        items = [_twins(item, fresh=fresh) for item in tree]
+        lost = any(item is None and was is not None for item, was in zip(items, tree, strict=True))
+        return None if lost else type(tree)(items)
+    if isinstance(tree, dict):
+        values = _twins(list(tree.values()), fresh=fresh)
+        return None if values is None else dict(zip(tree, values, strict=True))
+    return tree
+
+
+def _is_view(tensor: torch.Tensor, inputs: list[torch.Tensor]) -> bool:
+    storage = tensor.untyped_storage()._cdata
+    return any(storage == source.untyped_storage()._cdata for source in inputs)
+
+
+def _tensors(args: Any, kwargs: Any) -> list[torch.Tensor]:
+    import torch
+
+    found = [value for value in args if isinstance(value, torch.Tensor)]
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, tuple | list):
+            found += [item for item in value if isinstance(item, torch.Tensor)]
+    found += [value for value in kwargs.values() if isinstance(value, torch.Tensor)]
+    return found
+
+
+def _flat(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [leaf for item in tree.values() for leaf in _flat(item)]
+    if isinstance(tree, tuple | list):
+        return [leaf for item in tree for leaf in _flat(item)]
+    return [tree]

@@ -1,0 +1,156 @@
+"""Targets: what the user names, and the sweeps found there."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+import tomllib
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+import msgspec
+
+from jitaudit.errors import RequestError
+from jitaudit.sweeping.axes import Sweep
+
+T = TypeVar("T")
+
+SHIPPED = "jitaudit_kernels"
+"""The target of a command that is given none, in a project without sweeps of its own."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """``file.py``, ``file.py::sweep``, ``package.module`` or ``package.module:sweep``."""
+
+    text: str
+    file: str | None
+    module: str | None
+    sweep: str | None
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A target's modules, and its sweeps by name."""
+
+    root: Path
+    modules: tuple[ModuleType, ...]
+    files: dict[str, Path]
+    """Module name → path, for the modules that were loaded from a file target."""
+    sweeps: dict[str, Sweep]
+
+
+def read_target(text: str) -> Target:
+    """Parse a TARGET. Raises RequestError where a file is named that is not there."""
+    file, _, sweep = text.partition("::")
+    if file.endswith(".py") or "/" in file:
+        if not Path(file).is_file():
+            raise RequestError(f"{file}: no such file")
+        return Target(text=text, file=str(Path(file).resolve()), module=None, sweep=sweep or None)
+    module, _, sweep = text.partition(":")
+    return Target(text=text, file=None, module=module, sweep=sweep.lstrip(":") or None)
+
+
+def default_targets(start: Path) -> tuple[str, ...]:
+    """``[tool.jitaudit] sweeps`` of the nearest pyproject.toml, its files relative to it; else the shipped kernels."""
+    root = project_root(start)
+    configured = root / "pyproject.toml"
+    if not configured.is_file():
+        return (SHIPPED,)
+    try:
+        with configured.open("rb") as file:
+            sweeps = tomllib.load(file).get("tool", {}).get("jitaudit", {}).get("sweeps", ())
+    except tomllib.TOMLDecodeError as error:
+        raise RequestError(f"{configured}: not TOML: {error}") from None
+    if isinstance(sweeps, str) or not all(isinstance(sweep, str) for sweep in sweeps):
+        raise RequestError(f"{configured}: [tool.jitaudit] sweeps must be a list of targets, such as ['sweeps.py']")
+    return tuple(str(root / text) if ".py" in text else text for text in sweeps) or (SHIPPED,)
+
+
+def project_root(start: Path) -> Path:
+    """The nearest folder at or above `start` that holds a pyproject.toml; else the working directory."""
+    for folder in (start, *start.parents):
+        if (folder / "pyproject.toml").is_file():
+            return folder
+    return Path.cwd()
+
+
+def load(target: Target) -> Loaded:
+    """Import a target and collect its sweeps. Imports the user's code.
+
+    Raises RequestError where it can't be imported (with the last frame of its own traceback) or has no such sweep.
+    """
+    if target.file is not None:
+        path = Path(target.file)
+        root = project_root(path.parent)
+        modules: tuple[ModuleType, ...] = (_guarded(target, lambda: _load_file(path, root)),)
+        files = {modules[0].__name__: path}
+        names = {
+            modules[0].__name__: path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+        }
+    else:
+        assert target.module is not None
+        name, root, files = target.module, project_root(Path.cwd()), {}
+        sys.path.insert(0, str(Path.cwd()))
+        modules = _guarded(target, lambda: _load_package(name))
+        names = {module.__name__: module.__name__ for module in modules}
+    sweeps = {
+        f"{names[module.__name__]}:{attribute}": value
+        for module in modules
+        for attribute, value in vars(module).items()
+        if isinstance(value, Sweep) and value.function.__module__ == module.__name__
+    }
+    if target.sweep is not None:
+        chosen = {name: sweep for name, sweep in sweeps.items() if name.rpartition(":")[2] == target.sweep}
+        if not chosen:
+            known = ", ".join(name.rpartition(":")[2] for name in sweeps) or "none"
+            raise RequestError(f"{target.text}: no sweep {target.sweep} there; it has {known}")
+        sweeps = chosen
+    if not sweeps:
+        raise RequestError(
+            f"{target.text}: no sweeps there; decorate a function with @jitaudit.sweep(bs=jitaudit.ints(1, 64))"
+        )
+    return Loaded(root=root, modules=modules, files=files, sweeps=sweeps)
+
+
+def _load_file(path: Path, root: Path) -> ModuleType:
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    sys.path[:0] = [str(folder), str(root)]
+    if folder != path.parent:  # a module of a package: its relative imports need its name
+        return importlib.import_module(".".join(path.relative_to(folder).with_suffix("").parts))
+    name = path.stem if path.stem not in sys.modules else f"{path.stem}_target"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _load_package(name: str) -> tuple[ModuleType, ...]:
+    module = importlib.import_module(name)
+    parts = pkgutil.walk_packages(getattr(module, "__path__", ()), f"{name}.")
+    return (module, *(importlib.import_module(part.name) for part in parts))
+
+
+def _guarded(target: Target, load: Callable[[], T]) -> T:
+    try:
+        return load()
+    except ModuleNotFoundError as error:
+        if target.module is not None and error.name and f"{target.module}.".startswith(f"{error.name}."):
+            raise RequestError(f"{target.text}: no such file or module") from None
+        raise _import_failed(target, error) from error
+    except (Exception, SystemExit) as error:
+        raise _import_failed(target, error) from error
+
+
+def _import_failed(target: Target, error: BaseException) -> RequestError:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    message = str(error).strip().partition("\n")[0]
+    where = f"{frame.filename}:{frame.lineno}: {frame.line}" if frame.line else f"{frame.filename}:{frame.lineno}"
+    return RequestError(f"{target.text}: raised on import at {where}: {type(error).__name__}: {message}")
