@@ -1,0 +1,18 @@
+"""All cases of all kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+
+from . import dsa_metadata, mamba_replay
+from .compare import Case
+
+MODULES: tuple[ModuleType, ...] = (dsa_metadata, mamba_replay)
+
+INTERPRETER_SIZES = (0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 128, 300, 512)
+"""Batch sizes on both sides of every class and block."""
+
+
+def all_cases(sizes: Sequence[int]) -> list[Case]:
+    return [case for module in MODULES for case in module.cases(sizes)]
