@@ -68,7 +68,7 @@ def test_an_unknown_policy_names_where_it_was_set(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_unknown_policy_argument_is_refused():
-    with pytest.raises(ValueError, match="^policy must be one of"):
+    with pytest.raises(ValueError, match=r"^policy must be one of"):
         resolve_policy("fast", "tree_build")
 
 

@@ -27,6 +27,7 @@ def _state_indices(valid: int, total: int, *, v2p: bool, offset: int) -> Case:
 
     def make(arena: Arena) -> Call:
         values = Values.of(name)
+        physical = values.ints(0, 99, 30, dtype=torch.int64)
         return Call(
             (
                 arena.given(values.ints(0, 39, total, dtype=torch.int64), offset=offset),
@@ -36,7 +37,7 @@ def _state_indices(valid: int, total: int, *, v2p: bool, offset: int) -> Case:
             {
                 "valid": valid,
                 "total": total,
-                "v2p": arena.given(values.ints(0, 99, 30, dtype=torch.int64)) if v2p else None,
+                "v2p": arena.given(physical) if v2p else None,
             },
         )
 
