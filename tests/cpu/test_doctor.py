@@ -164,7 +164,10 @@ if hasattr(knobs.compilation, "fpsan_homomorphic_casts"):
     given["fpsan_homomorphic_casts"] = knobs.compilation.fpsan_homomorphic_casts
 for target in (GPUTarget("cuda", 90, 32), GPUTarget("cuda", 100, 32), GPUTarget("hip", "gfx942", 64)):
     backend = make_backend(target)
-    print(backend.hash(), backend.parse_options(given).hash())
+    try:
+        print(backend.hash(), backend.parse_options(given).hash())
+    except OSError as error:  # TRITON_AMD_CODEGEN_PATH is asked for its revision, and ours is no library
+        print(error)
 """
 
 
