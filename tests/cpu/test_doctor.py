@@ -162,7 +162,7 @@ from triton.compiler.compiler import make_backend
 given = {"debug": knobs.runtime.debug, "instrumentation_mode": knobs.compilation.instrumentation_mode}
 if hasattr(knobs.compilation, "fpsan_homomorphic_casts"):
     given["fpsan_homomorphic_casts"] = knobs.compilation.fpsan_homomorphic_casts
-for target in (GPUTarget("cuda", 90, 32), GPUTarget("cuda", 100, 32), GPUTarget("hip", "gfx942", 64)):
+for target in (GPUTarget("cuda", 80, 32), GPUTarget("cuda", 100, 32), GPUTarget("hip", "gfx942", 64)):
     backend = make_backend(target)
     try:
         print(backend.hash(), backend.parse_options(given).hash())
