@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 OTHER_TRITONS := 3.6.0 3.8.0 3.9.0
+# Tests of one xdist_group share what is dear to set up.
+PYTEST := -m pytest -n auto --dist loadgroup
 
 .PHONY: probe test check test-matrix $(OTHER_TRITONS:%=test-triton-%)
 .DEFAULT_GOAL := test
@@ -12,20 +14,20 @@ probe: $(READY)
 	$(BIN)/jitaudit probe
 
 test: check
-	$(BIN)/pytest -n auto tests/cpu
+	$(BIN)/python $(PYTEST) tests/cpu
 # TRITON_INTERPRET acts when a kernel is decorated: a process of its own.
-	TRITON_INTERPRET=1 $(BIN)/pytest -n auto tests/interpreter
+	TRITON_INTERPRET=1 $(BIN)/python $(PYTEST) tests/interpreter
 
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict jitaudit
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 test-matrix: $(OTHER_TRITONS:%=test-triton-%)
 
 $(OTHER_TRITONS:%=test-triton-%): test-triton-%: .venv-%/.installed
-	.venv-$*/bin/python -m pytest -n auto -m matrix tests/cpu
+	.venv-$*/bin/python $(PYTEST) -m matrix tests/cpu
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"jitaudit needs Python 3.11 or newer; {sys.executable} is {sys.version}; set PYTHON=")'

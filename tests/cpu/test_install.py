@@ -14,6 +14,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.xdist_group("install")
+
 # A ROCm server: its torch is older than the [triton] extra asks for, and its Triton comes under another name.
 SERVING = {"torch": ("torch", "2.9.1"), "pytorch-triton-rocm": ("triton", "3.5.1")}
 
