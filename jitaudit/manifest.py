@@ -44,7 +44,7 @@ def read(paths: Sequence[Path]) -> Manifest:
 
 
 def write(manifest: Manifest, path: Path, *, force: bool = False) -> None:
-    """Write a manifest whole or not at all. Raises RequestError where `path` exists and not `force`, or can't be written."""
+    """Write a manifest whole or not at all. Raises RequestError as `require_writable` does."""
     require_writable(path, force=force)
     try:
         descriptor, staged = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -28,7 +28,7 @@ Scalar = bool | int | float | str | None
 """An option's value as JSON has it."""
 
 AxisValue = bool | float | str | None
-"""An axis value as JSON has it. Ints are ranges in strings, both ends included: ``"7"``, ``"1..64"``, ``"16..512:16"``."""
+"""An axis value as JSON has it. Ints are ranges in strings with both ends: ``"7"``, ``"1..64"``, ``"16..512:16"``."""
 
 Box = dict[str, str | tuple[AxisValue, ...]]
 """Cases of one sweep: ``{"sweep": name, axis: (values, …)}``, the product of its axes' values."""

@@ -35,7 +35,7 @@ class SeenVariant:
     key: VariantKey
     tuned: bool
     launch: tuple[dict[str, Any], list[Any], dict[str, Any]]
-    """Its first launch, from which it can be compiled: the bound arguments, what the binder said of them, the keywords."""
+    """Its first launch, from which it can be compiled: bound arguments, what the binder said of them, keywords."""
     launches: int = 0
     cases: list[int] = field(default_factory=list)
 

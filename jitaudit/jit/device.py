@@ -109,9 +109,9 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
     cuda |= dict.fromkeys(
         (
             "_lazy_init", "_lazy_call", "init", "synchronize", "set_device", "empty_cache", "ipc_collect",
-            "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all", "reset_peak_memory_stats",
-            "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
-            "set_per_process_memory_fraction", "set_sync_debug_mode",
+            "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all",
+            "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
+            "reset_max_memory_cached", "set_per_process_memory_fraction", "set_sync_debug_mode",
         ),
         always(None),
     )  # fmt: skip

@@ -66,9 +66,9 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
     def data_ptr(self: torch.Tensor) -> int:
         nonlocal next_address
         if not is_meta(self):
-            return true_data_ptr(self)
-        storage: Any = untyped_storage(self)
-        address: Any = getattr(storage, "jitaudit_address", None)
+            return int(true_data_ptr(self))
+        storage = untyped_storage(self)
+        address = getattr(storage, "jitaudit_address", None)
         if address is None:
             address = next_address
             storage.jitaudit_address = address

@@ -1,6 +1,6 @@
 """From launchers to a manifest: sweeps, targets, and the one way to run them."""
 
 from jitaudit.sweeping.axes import Sweep, ints, sweep
-from jitaudit.sweeping.running import Narrowing, run
+from jitaudit.sweeping.running import Narrowing, Progress, run
 
-__all__ = ["Narrowing", "Sweep", "ints", "run", "sweep"]
+__all__ = ["Narrowing", "Progress", "Sweep", "ints", "run", "sweep"]

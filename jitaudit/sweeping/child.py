@@ -273,10 +273,10 @@ def _source_findings(function: Any, kernel: str) -> Iterator[Finding]:
 def _never_launched(loaded: Loaded, manifest: Manifest) -> Iterator[Finding]:
     """JA006: the kernels of the target's own modules that no case launched and no kernel calls."""
     launched = {kernel.id for kernel in manifest.kernels}
-    for module in loaded.modules:
-        functions = {function for _, function in identity.jit_functions(module)}
-        called = {name for function in functions for name in identity.called_names(function)}
-        for function in functions:
+    functions = {module: dict(identity.jit_functions(module)) for module in loaded.modules}
+    called = {name for held in functions.values() for f in held.values() for name in identity.called_names(f)}
+    for module, held in functions.items():
+        for function in held.values():
             kernel = identity.kernel_id(function, loaded.root, loaded.files)
             if function.fn.__module__ == module.__name__ and kernel not in launched and function.__name__ not in called:
                 launched.add(kernel)
