@@ -119,7 +119,8 @@ def _move_patches() -> list[tuple[Any, str, Any]]:
             if isinstance(data, torch.Tensor) and data.is_meta:
                 return make(data, *args, **kwargs)
             requires_grad = kwargs.pop("requires_grad", False)
-            return true_to(make(data, *args, device="cpu", **kwargs), "meta").requires_grad_(requires_grad)
+            made = true_to(make(data, *args, device="cpu", **kwargs), "meta")
+            return made.requires_grad_() if requires_grad else made
 
         return construct
 

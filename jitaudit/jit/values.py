@@ -4,7 +4,7 @@ A stand-in's storage may carry a *twin*: CPU storage of the same layout that hol
 operations on known values keep it up, and it is dropped when an operation mixes in something unknown or when a kernel
 may have written the tensor. An operation that needs an unknown value stops the case with HostRead.
 
-Small integer and boolean tensors that are built from data are known; floats only where every input was.
+Small tensors that are built from data are known, and so is what torch computes from known ones alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 LARGEST_KNOWN = 1 << 16
 """Elements of the largest tensor whose values are kept."""
+
+_LARGEST_FLOAT = 1 << 10
+"""The same for floating point that is built from data: scalars and small tables, not weights."""
 
 _any_known = False
 """Whether any stand-in ever had known values: most launches need not look."""
@@ -220,7 +223,8 @@ def _write(target: torch.Tensor, value: torch.Tensor | None) -> None:
 
 
 def _keeps_values(tensor: torch.Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex()) and tensor.numel() <= LARGEST_KNOWN
+    floating = tensor.is_floating_point() or tensor.is_complex()
+    return tensor.numel() <= (_LARGEST_FLOAT if floating else LARGEST_KNOWN)
 
 
 def _on_meta(value: Any) -> Any:
