@@ -19,6 +19,7 @@ from jitaudit.jit import identity
 from jitaudit.jit.capture import Capture, SeenKernel, SeenVariant, capturing, capturing_on_gpu
 from jitaudit.jit.compiling import CompileFailed, compile_variant
 from jitaudit.jit.environment import environment
+from jitaudit.jit.keys import Opaque, value_text
 from jitaudit.jit.stops import CaseStopped, HostRead
 from jitaudit.manifest import sorted_findings, union
 from jitaudit.model import (
@@ -271,15 +272,20 @@ def _source_findings(function: Any, kernel: str) -> Iterator[Finding]:
 
 
 def _never_launched(loaded: Loaded, manifest: Manifest) -> Iterator[Finding]:
-    """JA006: the kernels of the target's own modules that no case launched and no kernel calls."""
+    """JA006: the kernels of the target's own modules that no case launched or passed on, and no kernel calls."""
     launched = {kernel.id for kernel in manifest.kernels}
+    passed = {
+        text for k in manifest.kernels for v in k.variants for text in v.key.arguments.values() if "function" in text
+    }
     functions = {module: dict(identity.jit_functions(module)) for module in loaded.modules}
     called = {name for held in functions.values() for f in held.values() for name in identity.called_names(f)}
     for module, held in functions.items():
         for function in held.values():
             kernel = identity.kernel_id(function, loaded.root, loaded.files)
-            if function.fn.__module__ == module.__name__ and kernel not in launched and function.__name__ not in called:
-                launched.add(kernel)
+            if function.fn.__module__ != module.__name__ or kernel in launched or function.__name__ in called:
+                continue
+            launched.add(kernel)
+            if not any(value_text(function, Opaque()) in text for text in passed):
                 message = "no case of the sweeps launches it: its variants are not counted"
                 yield Finding(code="JA006", name="never-launched", message=message, kernel=kernel)
 

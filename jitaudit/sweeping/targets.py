@@ -8,7 +8,7 @@ import pkgutil
 import sys
 import tomllib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
@@ -52,6 +52,11 @@ def read_target(text: str) -> Target:
         return Target(text=text, file=str(Path(file).resolve()), module=None, sweep=sweep or None)
     module, _, sweep = text.partition(":")
     return Target(text=text, file=None, module=module, sweep=sweep.lstrip(":") or None)
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """The manifests among a command's arguments (those that end in ``.json``), and its targets."""
+    return [Path(a) for a in arguments if a.endswith(".json")], [a for a in arguments if not a.endswith(".json")]
 
 
 def default_targets(start: Path) -> tuple[str, ...]:
@@ -150,6 +155,9 @@ def _guarded(target: Target, load: Callable[[], T]) -> T:
 
 
 def _import_failed(target: Target, error: BaseException) -> RequestError:
+    if isinstance(error, SyntaxError):  # its frames are the import system's
+        where = f"{error.filename}:{error.lineno}: {(error.text or '').strip()}"
+        return RequestError(f"{target.text}: can't be read at {where}: {type(error).__name__}: {error.msg}")
     frame = traceback.extract_tb(error.__traceback__)[-1]
     message = str(error).strip().partition("\n")[0]
     where = f"{frame.filename}:{frame.lineno}: {frame.line}" if frame.line else f"{frame.filename}:{frame.lineno}"
