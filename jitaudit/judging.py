@@ -159,7 +159,9 @@ class Reach:
         k = length // 4
         if k and within(k) == within(4 * k):
             return "class"
-        return "linear" if k and (within(4 * k) - within(2 * k)) / (2 * k) >= LINEAR else "bucketed"
+        if k < 2:  # too few points for a slope: linear only if each one is new
+            return "linear" if k and len(set(reach)) == length else "bucketed"
+        return "linear" if (within(4 * k) - within(2 * k)) / (2 * k) >= LINEAR else "bucketed"
 
 
 def _option(variant: Variant, name: str, kind: CauseKind) -> Facets:

@@ -5,7 +5,10 @@ The numbers of a profile are what the vendor's runtime reports for the part name
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -179,6 +182,18 @@ def require_target(target: str) -> None:
         _try_compile(target)
 
 
+@contextmanager
+def _quiet_stderr() -> Iterator[None]:
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def _try_compile(target: str) -> None:
     import tempfile
     from pathlib import Path
@@ -198,7 +213,8 @@ def _try_compile(target: str) -> None:
         active.set_active(offline_driver(target))
         try:
             source = ASTSource(triton.jit(jitaudit_empty), signature={})
-            triton.compile(source, target=gpu_target(target))
+            with _quiet_stderr():  # the compilers print pages about an architecture that they don't know
+                triton.compile(source, target=gpu_target(target))
         except Exception as error:  # whatever the toolchain raises means that it can't
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise SetupError(f"--target {target}: this Triton can't compile for it: {reason[0]}") from error

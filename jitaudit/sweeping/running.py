@@ -14,7 +14,7 @@ import msgspec
 
 from jitaudit import manifest as manifests
 from jitaudit.errors import JitauditError, RequestError, SetupError
-from jitaudit.model import Finding, Kernel, Manifest
+from jitaudit.model import Manifest
 from jitaudit.sweeping.targets import Target, read_target
 
 Progress = Callable[[str, int, int], object]
@@ -31,6 +31,20 @@ class Narrowing(msgspec.Struct, frozen=True):
     """Globs over kernel ids."""
     compile: bool = False
     gpu: bool = False
+
+    def of(self, manifest: Manifest) -> Manifest:
+        """The manifest with only the groups and kernels that are wanted. Raises RequestError where one is unknown."""
+        groups = {kernel.group for kernel in manifest.kernels if kernel.group is not None}
+        _require_known("--group", self.groups, groups, "no kernel has it")
+        kernels = [kernel for kernel in manifest.kernels if not self.groups or kernel.group in self.groups]
+        for glob in self.kernels:
+            if not any(_matches(kernel.id, glob) for kernel in kernels):
+                known = ", ".join(sorted({kernel.id for kernel in kernels}))
+                raise RequestError(f"--kernel {glob}: no kernel matches; there are {known or 'none'}")
+        chosen = tuple(k for k in kernels if not self.kernels or any(_matches(k.id, glob) for glob in self.kernels))
+        ids = {kernel.id for kernel in chosen}
+        findings = tuple(f for f in manifest.findings if not self.kernels or f.kernel is None or f.kernel in ids)
+        return msgspec.structs.replace(manifest, kernels=chosen, findings=findings)
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -72,7 +86,7 @@ def run(
         "--group", narrowing.groups, {g for answer in answers for g in answer.groups}, "no sweep compares it"
     )
     united = manifests.union([answer.manifest for answer in answers if answer.manifest])
-    return _only_kernels(united, narrowing.kernels)
+    return msgspec.structs.replace(narrowing, groups=()).of(united)
 
 
 def _run_target(target: Target, architecture: str, narrowing: Narrowing, progress: Progress) -> Answer:
@@ -146,18 +160,5 @@ def _require_known(option: str, given: Sequence[str] | dict[str, str], known: se
             raise RequestError(f"{option} {name}: {wrong}; {there}")
 
 
-def _only_kernels(manifest: Manifest, globs: Sequence[str]) -> Manifest:
-    if not globs:
-        return manifest
-
-    def wanted(item: str | None) -> bool:
-        return item is None or any(
-            fnmatchcase(item, glob) or fnmatchcase(item.rpartition(":")[2], glob) for glob in globs
-        )
-
-    kernels: tuple[Kernel, ...] = tuple(kernel for kernel in manifest.kernels if wanted(kernel.id))
-    if not kernels:
-        known = ", ".join(sorted({kernel.id for kernel in manifest.kernels}))
-        raise RequestError(f"--kernel {' '.join(globs)}: no kernel matches; there are {known or 'none'}")
-    findings: tuple[Finding, ...] = tuple(finding for finding in manifest.findings if wanted(finding.kernel))
-    return msgspec.structs.replace(manifest, kernels=kernels, findings=findings)
+def _matches(kernel: str, glob: str) -> bool:
+    return fnmatchcase(kernel, glob) or fnmatchcase(kernel.rpartition(":")[2], glob)
