@@ -59,7 +59,8 @@ def changed_options(parsed: Any, default: Any, opaque: Opaque) -> dict[str, Scal
 def _class_text(kind: Any, key: Any, opaque: Opaque) -> str:
     if isinstance(kind, tuple):
         keys = key if isinstance(key, tuple | list) else (key,) * len(kind)
-        return f"({', '.join(_class_text(k, v, opaque) for k, v in zip(kind, keys, strict=True))})"
+        name = "" if type(kind) is tuple else _type_name(type(kind))  # a named tuple's type is in Triton's hash
+        return f"{name}({', '.join(_class_text(k, v, opaque) for k, v in zip(kind, keys, strict=True))})"
     if kind == "constexpr":
         if key is None:
             return "none"
@@ -100,8 +101,8 @@ def _triton_text(value: Any, opaque: Opaque) -> str:
     import triton.language as tl
     from triton.runtime.jit import JITCallable
 
-    if isinstance(value, tl.constexpr):
-        return value_text(value.value, opaque)
+    if isinstance(value, tl.constexpr):  # another hash on disk than the bare value
+        return f"constexpr({value_text(value.value, opaque)})"
     if isinstance(value, tl.dtype):
         return f"dtype {value}"
     if isinstance(value, torch.dtype):
