@@ -159,6 +159,11 @@ class Capture:
             if not variant.cases or variant.cases[-1] != self._case:
                 variant.cases.append(self._case)
 
+    @property
+    def seen(self) -> dict[Any, SeenKernel]:
+        """The kernels seen so far, by function."""
+        return self._kernels
+
     def take(self) -> dict[Any, SeenKernel]:
         """The kernels seen so far. The next case starts afresh, autotuners too, as in a new process."""
         seen, self._kernels = self._kernels, {}

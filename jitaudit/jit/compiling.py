@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitaudit.jit.patching import patched
 from jitaudit.jit.target import gpu_target
+from jitaudit.jit.timing import stage_seconds
 from jitaudit.model import Compile
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ def _stage_listener(seconds: dict[str, float], previous: Callable[..., Any] | No
     def listen(**event: Any) -> None:
         if previous is not None:
             previous(**event)
-        times = event["times"]
-        stages = (("ir", times.ir_initialization), *times.lowering_stages, ("store", times.store_results))
-        seconds.update({stage: microseconds / 1e6 for stage, microseconds in stages})
+        seconds.update(stage_seconds(event["times"]))
 
     return listen

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 import traceback
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -14,7 +11,7 @@ from typing import Any
 import msgspec
 
 from jitaudit.boxes import Point, boxes, compact
-from jitaudit.errors import JitauditError, RequestError
+from jitaudit.errors import RequestError
 from jitaudit.jit import identity
 from jitaudit.jit.capture import Capture, SeenKernel, SeenVariant, capturing, capturing_on_gpu
 from jitaudit.jit.compiling import CompileFailed, compile_variant
@@ -36,37 +33,17 @@ from jitaudit.model import (
     Variant,
 )
 from jitaudit.sweeping.axes import Sweep, axis_text, group_name
+from jitaudit.sweeping.process import Progress, serve
 from jitaudit.sweeping.running import Answer, Request
 from jitaudit.sweeping.targets import Loaded, load
 
-_PROGRESS_SECONDS = 0.1
+
+def main(progress: int, private: str) -> None:
+    """Answer the request that stands on standard input."""
+    serve(_run, Request, progress, private)
 
 
-def main(progress: int) -> None:
-    """Serve one request from standard input; `progress` is the file descriptor for ``sweep done cases`` lines."""
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
-    sys.stdin.close()
-    with os.fdopen(progress, "w", buffering=1) as messages:
-        try:
-            answer = _serve(request, _Progress(messages))
-        except JitauditError as error:
-            answer = Answer(error=str(error), exit_code=error.exit_code)
-    Path(request.result).write_bytes(msgspec.json.encode(answer))
-
-
-class _Progress:
-    def __init__(self, messages: Any) -> None:
-        self._messages = messages
-        self._last = 0.0
-
-    def __call__(self, sweep: str, done: int, cases: int) -> None:
-        now = time.monotonic()
-        if now - self._last >= _PROGRESS_SECONDS:
-            self._last = now
-            self._messages.write(f"{sweep} {done} {cases}\n")
-
-
-def _serve(request: Request, progress: _Progress) -> Answer:
+def _run(request: Request, progress: Progress) -> Answer:
     narrowing = request.narrowing
     world: AbstractContextManager[Capture] = capturing_on_gpu() if narrowing.gpu else capturing(request.architecture)
     with world as capture:
@@ -112,7 +89,7 @@ class _SweepRunner:
     """One sweep's way through its cases."""
 
     def __init__(
-        self, name: str, sweep: Sweep, loaded: Loaded, capture: Capture, request: Request, progress: _Progress
+        self, name: str, sweep: Sweep, loaded: Loaded, capture: Capture, request: Request, progress: Progress
     ) -> None:
         self._name, self._sweep, self._loaded, self._capture = name, sweep, loaded, capture
         self._request, self._progress = request, progress

@@ -1,0 +1,121 @@
+"""Where a launch's time goes: each kind of stall timed apart, in seconds of wall clock.
+
+Compiles, disk reads, host builds, module loads and benchmark runs are timed around Triton's own functions, exclusively:
+a host build inside a module load counts as the build alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from jitaudit.jit.patching import patched
+
+Kind = Literal["compile", "host build", "benchmark", "disk read", "module load"]
+
+
+@dataclass(slots=True)
+class Stall:
+    """One wait: what for, for which kernel, since when, and for how long without what it contains."""
+
+    kind: Kind
+    kernel: str
+    start: float
+    seconds: float = 0.0
+    stages: dict[str, float] = field(default_factory=dict)
+    """Of a compile: its seconds by stage."""
+
+
+class Stopwatch:
+    """Collects the stalls of the case that is running."""
+
+    def __init__(self) -> None:
+        self.stalls: list[Stall] = []
+        self._running: list[tuple[Stall, list[float]]] = []
+
+    @contextmanager
+    def timing(self, kind: Kind, kernel: str) -> Iterator[Stall]:
+        """Time a block as one stall; what it contains of other stalls is theirs."""
+        stall, inner = Stall(kind, kernel, time.perf_counter()), [0.0]
+        self._running.append((stall, inner))
+        try:
+            yield stall
+        finally:
+            self._running.pop()
+            elapsed = time.perf_counter() - stall.start
+            stall.seconds = elapsed - inner[0]
+            if self._running:
+                self._running[-1][1][0] += elapsed
+            self.stalls.append(stall)
+
+    def take(self) -> list[Stall]:
+        """The stalls since the last call."""
+        taken, self.stalls = self.stalls, []
+        return taken
+
+
+@contextmanager
+def timing_triton(watch: Stopwatch) -> Iterator[None]:
+    """Time every stall of the real launches inside the block. Triton's hooks stay free for others."""
+    import triton.compiler
+    from triton import knobs
+    from triton.compiler.compiler import CompiledKernel
+    from triton.runtime import build
+    from triton.runtime.autotuner import Autotuner
+
+    compile, load, build_host, bench = (
+        triton.compiler.compile, CompiledKernel._init_handles, build._build, Autotuner._bench,
+    )  # fmt: skip
+
+    def timed_compile(source: Any, *args: Any, **kwargs: Any) -> Any:
+        with watch.timing("compile", source.name) as stall:
+            listener = _classify(stall, knobs.compilation.listener)
+            with patched([(knobs.compilation, "listener", listener)]):
+                return compile(source, *args, **kwargs)
+
+    def timed_load(kernel: Any) -> Any:
+        if kernel.module is not None:
+            return load(kernel)
+        with watch.timing("module load", kernel.name):
+            return load(kernel)
+
+    def timed_build(name: str, *args: Any, **kwargs: Any) -> Any:
+        with watch.timing("host build", name):
+            return build_host(name, *args, **kwargs)
+
+    def timed_bench(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        with watch.timing("benchmark", tuner.base_fn.__name__):
+            return bench(tuner, *args, **kwargs)
+
+    with patched(
+        [
+            (triton.compiler, "compile", timed_compile),
+            (CompiledKernel, "_init_handles", timed_load),
+            (build, "_build", timed_build),
+            (Autotuner, "_bench", timed_bench),
+        ]
+    ):
+        yield
+
+
+def _classify(stall: Stall, previous: Callable[..., Any] | None) -> Callable[..., None]:
+    """A compilation listener that tells a disk hit from a compile, after the listener that was there."""
+
+    def listen(**event: Any) -> None:
+        if previous is not None:
+            previous(**event)
+        if event["cache_hit"]:
+            stall.kind = "disk read"
+            return
+        stall.stages.update(stage_seconds(event["times"]))
+
+    return listen
+
+
+def stage_seconds(times: Any) -> dict[str, float]:
+    """Triton's `CompileTimes` as seconds by stage."""
+    stages = (("ir", times.ir_initialization), *times.lowering_stages, ("store", times.store_results))
+    return {stage: microseconds / 1e6 for stage, microseconds in stages}

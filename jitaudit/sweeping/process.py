@@ -1,0 +1,134 @@
+"""A target's own process: fresh, with private cache directories, asked one question in JSON."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from jitaudit.errors import JitauditError, RequestError, SetupError
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+Progress = Callable[[str, int, int], object]
+"""Called with a sweep's name, the cases done, and all of them."""
+
+_PROGRESS_SECONDS = 0.1
+
+
+def ask(module: str, request: msgspec.Struct, answer_type: type[A], name: str, progress: Progress) -> A:
+    """Have `module.main` answer `request` in a process of its own, and return what it answers.
+
+    `name` is what an error is about. Raises what the child raised, and RequestError where it died. An interrupt reaches
+    the child too; what it still answers is returned.
+    """
+    with tempfile.TemporaryDirectory(prefix="jitaudit-") as private:
+        reader, writer = os.pipe()
+        child = subprocess.Popen(
+            [sys.executable, "-c", f"from {module} import main; main({writer}, {private!r})"],
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr.fileno() if _has_descriptor() else subprocess.DEVNULL,
+            pass_fds=(writer,),
+            env=_private_environment(Path(private)),
+        )
+        os.close(writer)
+        assert child.stdin is not None
+        try:
+            child.stdin.write(msgspec.json.encode(request))
+            child.stdin.close()
+            _relay(reader, progress)
+            child.wait()
+        except KeyboardInterrupt:
+            child.wait(timeout=30)
+        finally:
+            child.kill()
+            child.wait()
+        return _answer(Path(private), answer_type, name, child.returncode)
+
+
+def serve(work: Callable[[R, Progress], msgspec.Struct], request_type: type[R], progress: int, private: str) -> None:
+    """The child's side: read the request from standard input, do the work, leave the answer in `private`."""
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=request_type)
+    sys.stdin.close()
+    with os.fdopen(progress, "w", buffering=1) as messages:
+        try:
+            answer: msgspec.Struct = work(request, _Throttled(messages))
+        except JitauditError as error:
+            answer = Failure(error=str(error), exit_code=error.exit_code)
+    name = _FAILURE if isinstance(answer, Failure) else _ANSWER
+    Path(private, name).write_bytes(msgspec.json.encode(answer))
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The error that the child met."""
+
+    error: str
+    exit_code: int
+
+
+_ANSWER, _FAILURE = "answer.json", "failure.json"
+
+
+class _Throttled:
+    """Sends progress to the parent as ``sweep done cases`` lines, ten a second at most."""
+
+    def __init__(self, messages: Any) -> None:
+        self._messages = messages
+        self._last = 0.0
+
+    def __call__(self, sweep: str, done: int, cases: int) -> None:
+        now = time.monotonic()
+        if now - self._last >= _PROGRESS_SECONDS:
+            self._last = now
+            self._messages.write(f"{sweep} {done} {cases}\n")
+
+
+def _relay(reader: int, progress: Progress) -> None:
+    with os.fdopen(reader) as messages:
+        for message in messages:
+            sweep, done, cases = message.rstrip("\n").rsplit(" ", 2)
+            progress(sweep, int(done), int(cases))
+
+
+def _answer(private: Path, answer_type: type[A], name: str, code: int) -> A:
+    if (private / _FAILURE).is_file():
+        failure = msgspec.json.decode((private / _FAILURE).read_bytes(), type=Failure)
+        raise (SetupError if failure.exit_code == SetupError.exit_code else RequestError)(failure.error)
+    if not (private / _ANSWER).is_file():
+        raise RequestError(f"{name}: its process ended with code {code} and no answer; what it printed stands above")
+    return msgspec.json.decode((private / _ANSWER).read_bytes(), type=answer_type)
+
+
+_CACHES = {
+    "TRITON_HOME": "", "TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor", "XDG_CACHE_HOME": "cache",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+}  # fmt: skip
+
+
+def _private_environment(private: Path) -> dict[str, str]:
+    """The environment with HOME and every cache inside `private`; torch.compile runs eagerly."""
+    home = private / "home"
+    home.mkdir()
+    environment = dict(os.environ)
+    environment.setdefault("PYTHONUSERBASE", str(Path("~/.local").expanduser()))
+    environment |= {name: str(home / folder) for name, folder in _CACHES.items()}
+    environment |= {"HOME": str(home), "TORCHDYNAMO_DISABLE": "1"}
+    package = str(Path(__file__).parent.parent.parent)
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (environment.get("PYTHONPATH"), package)))
+    return environment
+
+
+def _has_descriptor() -> bool:
+    try:
+        sys.stderr.fileno()
+    except (OSError, AttributeError, ValueError):
+        return False
+    return True
