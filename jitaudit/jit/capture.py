@@ -17,11 +17,13 @@ from jitaudit.errors import SetupError
 from jitaudit.jit import values
 from jitaudit.jit.device import answering
 from jitaudit.jit.driver import bench_once, offline_driver
+from jitaudit.jit.environment import SUPPORTED_TRITON, is_supported
 from jitaudit.jit.keys import Opaque, changed_options, value_text, variant_key
 from jitaudit.jit.patching import patched
 from jitaudit.jit.standin import standing_in
 from jitaudit.jit.stops import Unsupported
 from jitaudit.jit.target import device_profile, require_target
+from jitaudit.jit.timing import require_gpu
 from jitaudit.model import Scalar, VariantKey
 
 _EXACT = {int, bool, str, type(None)}
@@ -88,11 +90,9 @@ def capturing_on_gpu() -> Iterator[Capture]:
     Raises SetupError where there is none.
     """
     require_triton()
-    import torch
+    require_gpu()
     from triton.runtime.driver import driver
 
-    if not torch.cuda.is_available():
-        raise SetupError("--gpu: torch sees no GPU here; leave it out to count with no GPU")
     target = driver.active.get_current_target()
     capture = Capture(f"{target.backend}:{target.arch}")
     with patched(_following(capture)):
@@ -104,8 +104,6 @@ def capturing_on_gpu() -> Iterator[Capture]:
 
 def require_triton() -> None:
     """Raise SetupError unless a supported Triton is installed and compiles kernels rather than interpreting them."""
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         import triton
     except ImportError as error:
@@ -118,12 +116,8 @@ def require_triton() -> None:
         raise SetupError(
             f"torch can't be imported ({error}); install jitaudit[triton], or torch for your GPU"
         ) from None
-    try:
-        found = version("triton")
-    except PackageNotFoundError:
-        found = triton.__version__
-    if tuple(int(part) for part in found.split(".")[:2]) not in {(3, 6), (3, 7), (3, 8), (3, 9)}:
-        raise SetupError(f"Triton {found} is not supported; jitaudit knows 3.6 to 3.9")
+    if not is_supported(triton.__version__):
+        raise SetupError(f"Triton {triton.__version__} is not supported; jitaudit knows {', '.join(SUPPORTED_TRITON)}")
     if triton.knobs.runtime.interpret:
         raise SetupError("TRITON_INTERPRET is set: interpreted kernels have no keys; unset it")
 

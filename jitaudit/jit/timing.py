@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from jitaudit.errors import SetupError
 from jitaudit.jit.patching import patched
 
 Kind = Literal["compile", "host build", "benchmark", "disk read", "module load"]
@@ -57,10 +58,33 @@ class Stopwatch:
         return taken
 
 
+def require_gpu() -> str:
+    """The name of the GPU that is here. Raises SetupError where torch sees none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise SetupError("--gpu: torch sees no GPU here; leave it out to do what needs none")
+    return torch.cuda.get_device_name()
+
+
+def synchronize() -> None:
+    """Wait for the GPU."""
+    import torch
+
+    torch.cuda.synchronize()
+
+
+def peak_device_bytes() -> int:
+    """The most device memory that torch has held, in bytes."""
+    import torch
+
+    return torch.cuda.max_memory_allocated()
+
+
 @contextmanager
 def timing_triton(watch: Stopwatch) -> Iterator[None]:
     """Time every stall of the real launches inside the block. Triton's hooks stay free for others."""
-    import triton.compiler
+    import triton
     from triton import knobs
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime import build
@@ -92,6 +116,7 @@ def timing_triton(watch: Stopwatch) -> Iterator[None]:
 
     with patched(
         [
+            (triton, "compile", timed_compile),
             (triton.compiler, "compile", timed_compile),
             (CompiledKernel, "_init_handles", timed_load),
             (build, "_build", timed_build),

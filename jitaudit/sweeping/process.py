@@ -7,8 +7,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,11 +25,18 @@ Progress = Callable[[str, int, int], object]
 _PROGRESS_SECONDS = 0.1
 
 
-def ask(module: str, request: msgspec.Struct, answer_type: type[A], name: str, progress: Progress) -> A:
+def ask(
+    module: str,
+    request: msgspec.Struct,
+    answer_type: type[A],
+    name: str,
+    progress: Progress,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> A:
     """Have `module.main` answer `request` in a process of its own, and return what it answers.
 
-    `name` is what an error is about. Raises what the child raised, and RequestError where it died. An interrupt reaches
-    the child too; what it still answers is returned.
+    `name` is what an error is about; `environment` comes after the private caches. Raises what the child raised, and
+    RequestError where it died. An interrupt reaches the child too; what it still answers is returned.
     """
     with tempfile.TemporaryDirectory(prefix="jitaudit-") as private:
         reader, writer = os.pipe()
@@ -37,7 +45,7 @@ def ask(module: str, request: msgspec.Struct, answer_type: type[A], name: str, p
             stdin=subprocess.PIPE,
             stdout=sys.stderr.fileno() if _has_descriptor() else subprocess.DEVNULL,
             pass_fds=(writer,),
-            env=_private_environment(Path(private)),
+            env=_private_environment(Path(private)) | dict(environment),
         )
         os.close(writer)
         assert child.stdin is not None

@@ -1,0 +1,184 @@
+"""Take a sweep's cases in serving order, in a fresh process, and time each: what stood still, for what, for how long.
+
+With a GPU the launches are real. Without one they are captured, and each new variant is really compiled at the case
+that reaches it, so that the compile part alone is measured.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from jitaudit.errors import RequestError
+from jitaudit.jit.capture import SeenVariant, capturing
+from jitaudit.jit.compiling import CompileFailed, compile_variant
+from jitaudit.jit.timing import Kind, Stopwatch, peak_device_bytes, require_gpu, synchronize, timing_triton
+from jitaudit.model import Manifest
+from jitaudit.sweeping.axes import axis_text, group_name
+from jitaudit.sweeping.process import Progress, ask, serve
+from jitaudit.sweeping.targets import Loaded, Target, load
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """The order in which traffic moves one axis."""
+
+    axis: str
+    values: tuple[int, ...]
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """One pass: which cases, in which order, on what."""
+
+    target: Target
+    architecture: str
+    group: str | None
+    axes: dict[str, str] = {}
+    trace: Trace | None = None
+    """None: the sweep's own order."""
+    gpu: bool = False
+    warm: Manifest | None = None
+    """Warm these variants in the process before the first case."""
+    cache_directory: str | None = None
+    """Triton's cache directory for the pass; None: an empty one."""
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """One stall: its seconds without what it contains, since the start of the pass."""
+
+    kind: Kind
+    kernel: str
+    start: float
+    seconds: float
+    stages: dict[str, float] = {}
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One case as it was served."""
+
+    case: str
+    start: float
+    seconds: float
+    waits: tuple[Wait, ...]
+    error: str | None = None
+
+
+class Served(msgspec.Struct, frozen=True):
+    """A pass: its cases for the first time, and the same cases again."""
+
+    first: tuple[Step, ...]
+    again: tuple[Step, ...]
+    device: str
+    variants: int
+    host_bytes: int
+    device_bytes: int | None
+    partial: bool
+    """Whether it was interrupted."""
+
+
+def serve_cases(request: Serving, progress: Progress) -> Served:
+    """Run one pass in a process of its own. Raises RequestError and SetupError as `run` does."""
+    environment = {"TRITON_CACHE_DIR": request.cache_directory} if request.cache_directory else {}
+    return ask("jitaudit.sweeping.serving", request, Served, request.target.text, progress, environment)
+
+
+def main(progress: int, private: str) -> None:
+    """Answer the request that stands on standard input."""
+    serve(_serve, Serving, progress, private)
+
+
+def _serve(request: Serving, progress: Progress) -> Served:
+    watch = Stopwatch()
+    with (_really if request.gpu else _offline)(request, watch) as finish:
+        loaded = load(request.target)
+        cases = list(_cases(loaded, request))
+        if not cases:
+            raise RequestError(f"{request.target.text}: no case has group {request.group}")
+        if request.warm is not None and request.gpu:
+            import jitaudit
+
+            jitaudit.warm(request.warm)
+        watch.take()
+        passes: list[list[Step]] = [[], []]
+        partial = False
+        try:
+            for steps in passes:
+                begun = time.perf_counter()
+                for number, (text, call) in enumerate(cases):
+                    steps.append(_step(text, call, finish, watch, begun))
+                    progress(request.group or request.target.text, number + 1, len(cases))
+        except KeyboardInterrupt:
+            partial = True
+    return Served(
+        first=tuple(passes[0]),
+        again=tuple(passes[1]),
+        device=require_gpu() if request.gpu else request.architecture,
+        variants=len({(w.kernel, w.start) for step in passes[0] for w in step.waits if w.kind == "compile"}),
+        host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        device_bytes=peak_device_bytes() if request.gpu else None,
+        partial=partial,
+    )
+
+
+def _cases(loaded: Loaded, request: Serving) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Each case of the pass in order: its text, and the call that serves it."""
+    for sweep in loaded.sweeps.values():
+        narrowed = sweep.with_axes(request.axes)
+        cases = [
+            case
+            for _, case in narrowed.cases()
+            if request.group is None or not sweep.compare or group_name(case[sweep.compare]) == request.group
+        ]
+        if request.trace is not None and request.trace.axis in sweep.axes:
+            axis = request.trace.axis
+            cases = [case for value in request.trace.values for case in cases if case[axis] == value]
+        for case in cases:
+            text = ", ".join(f"{name}={axis_text(value)}" for name, value in case.items() if name != sweep.compare)
+            yield text, lambda sweep=narrowed, case=case: sweep(**case)  # type: ignore[misc]
+
+
+def _step(text: str, call: Callable[[], object], finish: Callable[[], None], watch: Stopwatch, begun: float) -> Step:
+    start, error = time.perf_counter(), None
+    try:
+        call()
+        finish()
+    except Exception as raised:
+        error = f"{type(raised).__name__}: {str(raised).strip().partition(chr(10))[0]}"
+    seconds = time.perf_counter() - start
+    waits = tuple(Wait(w.kind, w.kernel, w.start - begun, w.seconds, w.stages) for w in watch.take())
+    return Step(text, start - begun, seconds, waits, error)
+
+
+@contextmanager
+def _really(request: Serving, watch: Stopwatch) -> Iterator[Callable[[], None]]:
+    require_gpu()
+    with timing_triton(watch):
+        yield synchronize
+
+
+@contextmanager
+def _offline(request: Serving, watch: Stopwatch) -> Iterator[Callable[[], None]]:
+    """Capture, and compile each variant that a case is the first to reach."""
+    with capturing(request.architecture) as capture, timing_triton(watch):
+        done: set[int] = set()
+
+        def finish() -> None:
+            capture.end()
+            capture.begin(0)
+            for function, kernel in list(capture.seen.items()):
+                for variant in kernel.variants.values():
+                    if id(variant) not in done:
+                        done.add(id(variant))
+                        _compile(function, variant, request.architecture)
+
+        yield finish
+
+
+def _compile(function: Any, variant: SeenVariant, architecture: str) -> None:
+    result = compile_variant(function, variant, architecture)
+    if isinstance(result, CompileFailed):
+        raise RuntimeError(result.message)
