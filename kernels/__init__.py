@@ -9,7 +9,19 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-__all__ = ["blocks", "dsa_metadata", "mamba_replay", "policy"]
+__all__ = [
+    "blocks",
+    "chain_accept",
+    "compact_draft",
+    "draft_seqlens",
+    "draft_topk",
+    "dsa_metadata",
+    "mamba_replay",
+    "policy",
+    "tree_build",
+    "verify_commit",
+    "vocab_shard",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -56,6 +56,12 @@ def check_tensor(
         raise ValueError(f"{name} must be contiguous in its last dimension, got strides {value.stride()}")
 
 
+def check_width(name: str, value: torch.Tensor, least: int) -> None:
+    """The last dimension of ``value``, checked already, has at least ``least`` columns."""
+    if value.shape[-1] < least:
+        raise ValueError(f"{name} must have at least {least} columns, got {value.shape[-1]}")
+
+
 def check_at_least(name: str, value: int, least: int) -> None:
     """``value`` is an int ≥ ``least``."""
     if not isinstance(value, int) or value < least:
