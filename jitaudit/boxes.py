@@ -89,6 +89,11 @@ def quoted(text: str) -> str:
     return json.dumps(text) if _RANGE.fullmatch(text.strip('"')) else text
 
 
+def group_of(text: AxisValue) -> str:
+    """The group that a compared axis's value, as the manifest has it, gives its kernels."""
+    return str(text).lower() if text is None or isinstance(text, bool) else str(text)
+
+
 def _ranges(numbers: Sequence[int]) -> Iterator[str]:
     start = 0
     while start < len(numbers):

@@ -16,10 +16,11 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from jitaudit import doctor as diagnosing
-from jitaudit import manifest, probing
+from jitaudit import manifest, probing, stalling
 from jitaudit.errors import JitauditError, RequestError
 from jitaudit.report import doctor as doctor_report
 from jitaudit.report import probe as probe_report
+from jitaudit.report import stall as stall_report
 from jitaudit.sweeping import Narrowing
 from jitaudit.sweeping import Progress as Report
 from jitaudit.sweeping.targets import default_targets
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 
 SEE = "See"
+ACT = "Act"
 
 
 class Format(enum.StrEnum):
@@ -91,6 +93,25 @@ Output = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file.")]
 Printed = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 PrintedData = Annotated[DataFormat, typer.Option("--format", help="How to print the result.")]
+OneTarget = Annotated[
+    str, typer.Argument(metavar="[TARGET]", help="The launchers to serve: a file, module or sweep. It is imported.")
+]
+Passes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Only these, comma-separated: the values of the compared axis (else cold), and warmed.",
+        show_default=False,
+    ),
+]
+Repeats = Annotated[int, typer.Option("--repeat", min=1, metavar="N", help="Times to measure each pass.")]
+ResultFile = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write the result there as JSON.", show_default=False),
+]
+TraceFile = Annotated[
+    Path | None, typer.Option("--trace", metavar="FILE", help="Write a Chrome/Perfetto trace.", show_default=False)
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="More than a screen.")]
 
 
@@ -140,6 +161,40 @@ def probe(
         raise typer.Exit(1)
 
 
+@app.command(rich_help_panel=ACT)
+def stall(
+    target: OneTarget = stalling.DEFAULT_TARGET,
+    architecture: Architecture = "cuda:90",
+    axes: Axes = None,
+    passes: Passes = None,
+    repeats: Repeats = 5,
+    gpu: Gpu = False,
+    form: Printed = Format.text,
+    output: ResultFile = None,
+    trace: TraceFile = None,
+    force: Force = False,
+) -> None:
+    """Measure how long the first pass stands still; without --gpu its compile part."""
+    for path in filter(None, (output, trace)):
+        manifest.require_writable(path, force=force)
+    names = tuple(filter(None, (passes or "").split(",")))
+    with _progress() as progress:
+        stalls = stalling.stall(target, architecture, _axes(axes), names, gpu=gpu, repeats=repeats, progress=progress)
+    if output is not None:
+        output.write_bytes(_json(stalls))
+    if trace is not None:
+        trace.write_bytes(stall_report.trace(stalls))
+    match form:
+        case Format.json:
+            _emit(stalls)
+        case Format.markdown:
+            _emit(stall_report.markdown(stalls))
+        case Format.text:
+            _emit(stall_report.text(stalls))
+    if not stalls.complete:
+        raise typer.Exit(1)
+
+
 def main() -> None:
     """Run the command line. An error is one line on stderr and its exit code."""
     try:
@@ -165,12 +220,16 @@ def _axes(texts: list[str] | None) -> dict[str, str]:
 def _emit(result: msgspec.Struct | RenderableType) -> None:
     """Data on stdout: a noun as JSON, a string as it is, anything else as rich renders it."""
     if isinstance(result, msgspec.Struct):
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(result), indent=2).decode() + "\n")
+        sys.stdout.write(_json(result).decode())
     elif isinstance(result, str):
         sys.stdout.write(result)
     else:
         piped = not sys.stdout.isatty()
         Console(file=sys.stdout, width=160 if piped and "COLUMNS" not in os.environ else None).print(result)
+
+
+def _json(noun: msgspec.Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(noun), indent=2) + b"\n"
 
 
 def _note(line: str) -> None:

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
-from rich.box import MARKDOWN, SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from jitaudit.boxes import compact
 from jitaudit.model import SCHEMA_VERSION, Autotuner, Cause, Compile, Count, Finding, Kernel
 from jitaudit.probing import Probe
+from jitaudit.report.layout import as_markdown
 
 SCREEN = 20
 """Lines of table and of findings before the rest is left to ``-v``."""
@@ -49,16 +50,11 @@ def text(probe: Probe, *, verbose: bool = False) -> RenderableType:
 
 def markdown(probe: Probe) -> str:
     """The whole probe as Markdown."""
-    console = Console(width=10_000, color_system=None, file=None, record=True, quiet=True)
-    for table in _tables(probe, verbose=True):
-        table.box = MARKDOWN
-        table.pad_edge = True
-        console.print(table)
+    tables = [as_markdown(table) for table in _tables(probe, verbose=True)]
     lines = [f"- {line}" for line in _sweep_lines(probe)] + [
         f"- {line.plain}" for line in _finding_lines(probe.findings)
     ]
-    rows = [line.strip() for line in console.export_text().splitlines() if line.strip()]
-    return "\n".join([f"Target {probe.manifest.target}", "", *rows, "", *lines]) + "\n"
+    return "\n".join([f"Target {probe.manifest.target}", "", *tables, *lines]) + "\n"
 
 
 def summary(probe: Probe) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from jitaudit.boxes import Point, quoted, read_range
+from jitaudit.boxes import Point, group_of, quoted, read_range
 from jitaudit.errors import RequestError
 from jitaudit.model import AxisValue
 
@@ -122,8 +122,7 @@ def axis_text(value: Any) -> AxisValue:
 
 def group_name(value: Any) -> str:
     """The group of a compared axis's value."""
-    text = axis_text(value)
-    return str(text).lower() if text is None or isinstance(text, bool) else str(text)
+    return group_of(axis_text(value))
 
 
 def read_axis(name: str, text: str, declared: tuple[Any, ...]) -> tuple[Any, ...]:
