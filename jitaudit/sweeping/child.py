@@ -239,7 +239,8 @@ def _source_findings(function: Any, kernel: str) -> Iterator[Finding]:
                 )
             elif policies[argument] == "constexpr":
                 message = (
-                    f"{argument} is a constexpr, so listing it in {option} has no effect: every value is a variant"
+                    f"{argument} is a constexpr, so listing it in {option} has no effect on the key: every value is a "
+                    "variant, and Triton refuses to compile each of them; drop it from the list"
                 )
                 yield Finding(code="JA001", name="constexpr-in-dns", message=message, kernel=kernel, argument=argument)
     for argument in identity.unread_parameters(function):

@@ -59,9 +59,9 @@ RAGGED = SimpleNamespace(
 )
 
 
-@jitaudit.sweep(seq_len=[8193, 8195, 9216, 16384], key=list(vars(RAGGED)), compare="key")
-def ragged_attention(seq_len, key):
+@jitaudit.sweep(length=[8193, 8195, 9216, 16384], key=list(vars(RAGGED)), compare="key")
+def ragged_attention(length, key):
     """Row 16: lengths of two classes. A known tuning key launches its winner alone, whatever the class."""
-    getattr(RAGGED, key)[lambda meta: (triton.cdiv(seq_len, meta["BLOCK"]),)](
-        torch.empty(seq_len, device="cuda"), seq_len, triton.next_power_of_2(seq_len)
+    getattr(RAGGED, key)[lambda meta: (triton.cdiv(length, meta["BLOCK"]),)](
+        torch.empty(length, device="cuda"), length, triton.next_power_of_2(length)
     )

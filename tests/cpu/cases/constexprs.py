@@ -186,9 +186,9 @@ ROPE = SimpleNamespace(
 )
 
 
-@jitaudit.sweep(seq_len=jitaudit.ints(7, 700, 7), policy=list(vars(ROPE)), compare="policy")
-def rope(seq_len, policy):
+@jitaudit.sweep(length=jitaudit.ints(7, 700, 7), policy=list(vars(ROPE)), compare="policy")
+def rope(length, policy):
     """Row 15: a hundred lengths as a constexpr, beside a kernel whose grid has the length."""
-    x, cos = torch.empty(2, seq_len, 64, device="cuda")
-    getattr(ROPE, policy)[(seq_len,)](x, cos, seq_len=seq_len, BLOCK=64)
-    rope_control_kernel[(seq_len,)](x, cos, BLOCK=64)
+    x, cos = torch.empty(2, length, 64, device="cuda")
+    getattr(ROPE, policy)[(length,)](x, cos, seq_len=length, BLOCK=64)
+    rope_control_kernel[(length,)](x, cos, BLOCK=64)

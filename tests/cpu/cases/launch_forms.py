@@ -72,14 +72,15 @@ def max_op(a, b):
 
 
 @triton.jit
-def reduce_kernel(x_ptr, out_ptr, OP: tl.constexpr, BLOCK: tl.constexpr):
-    tl.store(out_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, BLOCK)), 0, OP))
+def combine_kernel(x_ptr, OP: tl.constexpr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(x_ptr + tl.arange(0, BLOCK), OP(x, x + 1))
 
 
 @jitaudit.sweep(op=["add", "max"])
 def function_constexprs(op):
     """A JIT function as a constexpr."""
-    reduce_kernel[(1,)](buffer(), buffer(), OP={"add": add_op, "max": max_op}[op], BLOCK=64)
+    combine_kernel[(1,)](buffer(), OP={"add": add_op, "max": max_op}[op], BLOCK=64)
 
 
 @triton.jit
@@ -126,20 +127,21 @@ def heuristics_kernel(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
         tl.store(x_ptr + offsets, 1.0, mask=offsets < n)
 
 
-@jitaudit.sweep(n=jitaudit.ints(1, 256))
-def heuristics(n):
+@jitaudit.sweep(elements=jitaudit.ints(1, 256))
+def heuristics(elements):
     """A heuristic computes a constexpr, and the grid is a function of the bound arguments."""
-    heuristics_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](buffer(), n, BLOCK=64)
+    heuristics_kernel[lambda meta: (triton.cdiv(elements, meta["BLOCK"]),)](buffer(), elements, BLOCK=64)
 
 
 @gluon.jit
-def gluon_kernel(x_ptr, n, BLOCK: gl.constexpr):
-    layout: gl.constexpr = gl.BlockedLayout([1], [gl.num_warps() * 0 + 32], [4], [0])
+def gluon_kernel(x_ptr, n, WARP: gl.constexpr, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [WARP], [4], [0])
     offsets = gl.arange(0, BLOCK, layout=layout)
     gl.store(x_ptr + offsets, offsets.to(gl.float32), mask=offsets < n)
 
 
 @jitaudit.sweep(n=[1, 3, 16, 32])
 def gluon_launch(n):
-    """A Gluon kernel is keyed like any other."""
-    gluon_kernel[(1,)](buffer(), n, BLOCK=128)
+    """A Gluon kernel is keyed like any other. Its layout needs the device's warp size."""
+    warp = torch.cuda.get_device_properties("cuda").warp_size
+    gluon_kernel[(1,)](buffer(), n, WARP=warp, BLOCK=128)

@@ -51,3 +51,14 @@ def optional_pointer(table, policy):
         "i32 unaligned": torch.empty(65, dtype=torch.int32, device="cuda")[1:],
     }
     getattr(OPTIONAL, policy)[(1,)](torch.empty(64, dtype=torch.int64, device="cuda"), tables[table], BLOCK=64)
+
+
+@triton.jit
+def touch_kernel(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1)
+
+
+@jitaudit.sweep(megabytes=[1, 2047, 2048])
+def large_buffer(megabytes):
+    """AMD's backend keys a pointer by whether its storage is under 2 GB; NVIDIA's does not."""
+    touch_kernel[(1,)](torch.empty(megabytes << 20, dtype=torch.int8, device="cuda"), BLOCK=64)
