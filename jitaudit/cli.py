@@ -15,15 +15,14 @@ import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from jitaudit import configuration, manifest, probing, stalling
 from jitaudit import doctor as diagnosing
-from jitaudit import manifest, probing, stalling
 from jitaudit.errors import JitauditError, RequestError
 from jitaudit.report import doctor as doctor_report
 from jitaudit.report import probe as probe_report
 from jitaudit.report import stall as stall_report
 from jitaudit.sweeping import Narrowing
 from jitaudit.sweeping import Progress as Report
-from jitaudit.sweeping.targets import default_targets
 
 app = typer.Typer(
     name="jitaudit",
@@ -146,7 +145,7 @@ def probe(
         manifest.require_writable(output, force=force)
     narrowing = Narrowing(_axes(axes), tuple(groups or ()), tuple(kernels or ()), compile, gpu)
     with _progress() as progress:
-        probed = probing.probe(targets or default_targets(Path.cwd()), architecture, narrowing, progress)
+        probed = probing.probe(targets or configuration.read(Path.cwd()).targets, architecture, narrowing, progress)
     if output is not None:
         manifest.write(probed.manifest, output, force=force)
     match form:

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-import tomllib
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,13 +14,11 @@ from typing import TypeVar
 
 import msgspec
 
+from jitaudit.configuration import project_root
 from jitaudit.errors import RequestError
 from jitaudit.sweeping.axes import Sweep
 
 T = TypeVar("T")
-
-SHIPPED = "jitaudit_kernels"
-"""The target of a command that is given none, in a project without sweeps of its own."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -57,30 +54,6 @@ def read_target(text: str) -> Target:
 def split_arguments(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
     """The manifests among a command's arguments (those that end in ``.json``), and its targets."""
     return [Path(a) for a in arguments if a.endswith(".json")], [a for a in arguments if not a.endswith(".json")]
-
-
-def default_targets(start: Path) -> tuple[str, ...]:
-    """``[tool.jitaudit] sweeps`` of the nearest pyproject.toml, its files relative to it; else the shipped kernels."""
-    root = project_root(start)
-    configured = root / "pyproject.toml"
-    if not configured.is_file():
-        return (SHIPPED,)
-    try:
-        with configured.open("rb") as file:
-            sweeps = tomllib.load(file).get("tool", {}).get("jitaudit", {}).get("sweeps", ())
-    except tomllib.TOMLDecodeError as error:
-        raise RequestError(f"{configured}: not TOML: {error}") from None
-    if isinstance(sweeps, str) or not all(isinstance(sweep, str) for sweep in sweeps):
-        raise RequestError(f"{configured}: [tool.jitaudit] sweeps must be a list of targets, such as ['sweeps.py']")
-    return tuple(str(root / text) if ".py" in text else text for text in sweeps) or (SHIPPED,)
-
-
-def project_root(start: Path) -> Path:
-    """The nearest folder at or above `start` that holds a pyproject.toml; else the working directory."""
-    for folder in (start, *start.parents):
-        if (folder / "pyproject.toml").is_file():
-            return folder
-    return Path.cwd()
 
 
 def load(target: Target) -> Loaded:
