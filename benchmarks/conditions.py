@@ -1,0 +1,30 @@
+"""Under what a measurement was made, for the head of each report."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import sys
+from importlib.metadata import version
+
+
+def conditions(module: str) -> dict[str, str | int]:
+    """The command, the versions, the machine and the date."""
+    return {
+        "command": f"python -m {module} {' '.join(sys.argv[1:])}".strip(),
+        "jitaudit": version("jitaudit"),
+        "torch": version("torch"),
+        "triton": version("triton"),
+        "python": platform.python_version(),
+        "cores": len(os.sched_getaffinity(0)),
+        "gpu": gpu_name(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+
+
+def gpu_name() -> str:
+    """The GPU that torch sees; `none` where it sees none."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "none"

@@ -1,0 +1,55 @@
+"""The process of `benchmarks.crosscheck` that really launches: it sees each key, and then launches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jitaudit.sweeping import child
+from jitaudit.sweeping.process import serve
+from jitaudit.sweeping.running import Request
+
+
+def main(progress: int, private: str) -> None:
+    """The launching process."""
+    seeing = child.capturing_on_gpu
+
+    @contextmanager
+    def launching() -> Iterator[Any]:
+        from triton.runtime.jit import JITFunction
+
+        from jitaudit.jit.patching import patched
+
+        launch = JITFunction.run
+        with seeing() as capture:
+            see = JITFunction.run
+
+            def see_and_launch(function: Any, *args: Any, **kwargs: Any) -> Any:
+                see(function, *args, **kwargs)
+                return launch(function, *args, **kwargs)
+
+            with patched([(JITFunction, "run", see_and_launch)]), _zeroing():
+                yield capture
+
+    child.capturing_on_gpu = launching
+    serve(child._run, Request, progress, private)
+
+
+def _zeroing() -> Any:
+    """A mode in which fresh tensors are zero."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    fresh = {
+        torch.empty: torch.zeros,
+        torch.empty_like: torch.zeros_like,
+        torch.Tensor.new_empty: torch.Tensor.new_zeros,
+    }
+
+    class Zeroing(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            made = fresh.get(func, func)(*args, **(kwargs or {}))
+            return made.zero_() if func is torch.empty_strided else made
+
+    return Zeroing()
