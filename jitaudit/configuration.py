@@ -116,7 +116,7 @@ def matches(kernel: str, group: str | None, glob: str) -> bool:
 def _table(file: Path, path: tuple[str, ...]) -> dict[str, Any] | None:
     """The table at `path` in a TOML file; None where file or table are not there."""
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        table: Any = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -124,9 +124,10 @@ def _table(file: Path, path: tuple[str, ...]) -> dict[str, Any] | None:
     except OSError as error:
         raise RequestError(f"{file}: can't be read: {error.strerror}") from None
     for name in path:
-        if not isinstance(table := table.get(name), dict):
+        table = table.get(name)
+        if not isinstance(table, dict):
             return None
-    return table
+    return dict(table)
 
 
 def _checked(data: dict[str, Any], file: Path) -> Configuration:

@@ -34,6 +34,7 @@ from jitaudit.model import (
 )
 from jitaudit.sweeping.axes import Sweep, axis_text, group_name
 from jitaudit.sweeping.process import Progress, serve
+from jitaudit.sweeping.relocating import relocate
 from jitaudit.sweeping.running import Answer, Request
 from jitaudit.sweeping.targets import Loaded, load
 
@@ -45,6 +46,8 @@ def main(progress: int, private: str) -> None:
 
 def _run(request: Request, progress: Progress) -> Answer:
     narrowing = request.narrowing
+    if request.relocation is not None:
+        relocate(request.relocation)
     world: AbstractContextManager[Capture] = capturing_on_gpu() if narrowing.gpu else capturing(request.architecture)
     with world as capture:
         loaded = load(request.target)

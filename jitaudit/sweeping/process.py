@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from jitaudit.errors import JitauditError, RequestError, SetupError
+from jitaudit.sweeping.relocating import Relocation
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -25,6 +26,18 @@ Progress = Callable[[str, int, int], object]
 _PROGRESS_SECONDS = 0.1
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a target's process runs: another interpreter, another folder, the code of another revision."""
+
+    python: str = sys.executable
+    folder: str | None = None
+    """The working directory; None: this process's."""
+    relocation: Relocation | None = None
+
+
+HERE = Place()
+
+
 def ask(
     module: str,
     request: msgspec.Struct,
@@ -32,6 +45,7 @@ def ask(
     name: str,
     progress: Progress,
     environment: Mapping[str, str] = MappingProxyType({}),
+    place: Place = HERE,
 ) -> A:
     """Have `module.main` answer `request` in a process of its own, and return what it answers.
 
@@ -41,11 +55,12 @@ def ask(
     with tempfile.TemporaryDirectory(prefix="jitaudit-") as private:
         reader, writer = os.pipe()
         child = subprocess.Popen(
-            [sys.executable, "-c", f"from {module} import main; main({writer}, {private!r})"],
+            [place.python, "-c", f"from {module} import main; main({writer}, {private!r})"],
             stdin=subprocess.PIPE,
             stdout=sys.stderr.fileno() if _has_descriptor() else subprocess.DEVNULL,
             pass_fds=(writer,),
-            env=_private_environment(Path(private)) | dict(environment),
+            env=_private_environment(Path(private), place) | dict(environment),
+            cwd=place.folder,
         )
         os.close(writer)
         assert child.stdin is not None
@@ -121,7 +136,7 @@ _CACHES = {
 }  # fmt: skip
 
 
-def _private_environment(private: Path) -> dict[str, str]:
+def _private_environment(private: Path, place: Place) -> dict[str, str]:
     """The environment with HOME and every cache inside `private`; torch.compile runs eagerly."""
     home = private / "home"
     home.mkdir()
@@ -129,6 +144,8 @@ def _private_environment(private: Path) -> dict[str, str]:
     environment.setdefault("PYTHONUSERBASE", str(Path("~/.local").expanduser()))
     environment |= {name: str(home / folder) for name, folder in _CACHES.items()}
     environment |= {"HOME": str(home), "TORCHDYNAMO_DISABLE": "1"}
+    if place.python != sys.executable:  # it finds jitaudit by itself; our site-packages must not come before its own
+        return environment
     package = str(Path(__file__).parent.parent.parent)
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (environment.get("PYTHONPATH"), package)))
     return environment

@@ -10,7 +10,8 @@ import msgspec
 from jitaudit import manifest as manifests
 from jitaudit.errors import RequestError
 from jitaudit.model import Manifest
-from jitaudit.sweeping.process import Progress, ask
+from jitaudit.sweeping.process import HERE, Place, Progress, ask
+from jitaudit.sweeping.relocating import Relocation
 from jitaudit.sweeping.targets import Target, read_target
 
 
@@ -46,6 +47,7 @@ class Request(msgspec.Struct, frozen=True):
     target: Target
     architecture: str
     narrowing: Narrowing
+    relocation: Relocation | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -67,7 +69,7 @@ def run(
     Raises RequestError for what the request gets wrong and SetupError for what this machine lacks.
     """
     read = [read_target(text) for text in targets]
-    answers = [_run_target(target, architecture, narrowing, progress) for target in read]
+    answers = [_run_target(target, architecture, narrowing, progress, HERE) for target in read]
     _require_known(
         "--axis", narrowing.axes, {axis for answer in answers for axis in answer.axes}, "no sweep has this axis"
     )
@@ -78,9 +80,17 @@ def run(
     return msgspec.structs.replace(narrowing, groups=()).of(united)
 
 
-def _run_target(target: Target, architecture: str, narrowing: Narrowing, progress: Progress) -> Answer:
-    request = Request(target=target, architecture=architecture, narrowing=narrowing)
-    return ask("jitaudit.sweeping.child", request, Answer, target.text, progress)
+def run_at(place: Place, target: str, architecture: str, narrowing: Narrowing, progress: Progress) -> Manifest:
+    """Run the sweeps of one target somewhere else; axes, groups and kernels that are not there are no error.
+
+    Raises RequestError and SetupError as `run` does.
+    """
+    return _run_target(read_target(target), architecture, narrowing, progress, place).manifest
+
+
+def _run_target(target: Target, architecture: str, narrowing: Narrowing, progress: Progress, place: Place) -> Answer:
+    request = Request(target=target, architecture=architecture, narrowing=narrowing, relocation=place.relocation)
+    return ask("jitaudit.sweeping.child", request, Answer, target.text, progress, place=place)
 
 
 def _require_known(option: str, given: Sequence[str] | dict[str, str], known: set[str], wrong: str) -> None:
