@@ -220,10 +220,15 @@ def _autotuner(kernel: SeenKernel) -> Autotuner | None:
     keys = kernel.tuner.tuning_keys
     return Autotuner(
         arguments=tuple(map(str, kernel.tuner.tuner.keys)),
-        configs=tuple(map(str, kernel.tuner.tuner.configs)),
+        configs=tuple(map(_config_text, kernel.tuner.tuner.configs)),
         tuning_keys=tuple(TuningKey(key=key, configs=keys[key]) for key in sorted(keys)),
         benchmark_runs=kernel.tuner.benchmark_runs,
     )
+
+
+def _config_text(config: Any) -> str:
+    """Without the options that are unset: which there are differs between Tritons."""
+    return ", ".join(f"{name}: {value}" for name, value in config.all_kwargs().items())
 
 
 def _source_findings(function: Any, kernel: str) -> Iterator[Finding]:
