@@ -109,7 +109,7 @@ class Autotuner(Noun, frozen=True):
     arguments: tuple[str, ...]
     """The names in its ``key``."""
     configs: tuple[str, ...]
-    """Each config as Triton prints it."""
+    """Each config's arguments and options, without those that are unset."""
     tuning_keys: tuple[TuningKey, ...]
     benchmark_runs: int
 
