@@ -10,12 +10,15 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jitaudit.jit import decoding
 from jitaudit.jit.capture import run_options
 from jitaudit.jit.driver import offline_driver
+from jitaudit.jit.environment import variables
 from jitaudit.jit.keys import Opaque, changed_options, variant_key
+from jitaudit.jit.marker import Parts
 from jitaudit.jit.patching import patched
 from jitaudit.model import VariantKey
 
@@ -34,10 +37,15 @@ class Rebuilt:
     """All options, as the backend parsed them."""
     hash: str
     """What Triton's cache on disk files it under: 64 hexadecimal digits."""
+    parsed: Any
+    """The options as the backend's own object."""
     specialization: list[tuple[Any, Any]]
     """What the binder said of the arguments."""
-    launch_options: dict[str, Any]
-    """What of the options stood at the launch and in the environment; those that equal the default may have too."""
+
+    @property
+    def name(self) -> str:
+        """What the entry's files are named after: Triton takes that many letters of the function's name."""
+        return str(self.source.name)[:150]
 
 
 @contextmanager
@@ -77,7 +85,7 @@ class Rebuilder:
         self._check_key(key, self.key_of(specialization, parsed))
         source = self._function.ASTSource(self._function, signature, constexprs, attributes)
         return Rebuilt(
-            source, dict(vars(parsed)), _disk_hash(source, self._backend, parsed), specialization, dict(given)
+            source, dict(vars(parsed)), _disk_hash(source, self._backend, parsed), parsed, list(specialization)
         )
 
     def key_of(self, specialization: list[tuple[Any, Any]], parsed: Any) -> VariantKey:
@@ -113,6 +121,31 @@ class Rebuilder:
             if found.options.get(name) != key.options.get(name)
         ]
         raise NotWarmable(f"the kernel no longer has this variant: {'; '.join(differing)}")
+
+
+def hashed_parts() -> Parts:
+    """What enters every disk hash for the target that Triton compiles for now."""
+    import triton
+    from triton.compiler import make_backend
+    from triton.runtime.cache import triton_key
+    from triton.runtime.driver import driver
+
+    backend = make_backend(driver.active.get_current_target())
+    options = vars(backend.parse_options(run_options()))
+    return Parts(
+        triton=triton.__version__,
+        build="sha256:" + hashlib.sha256(triton_key().encode()).hexdigest(),
+        backend=str(backend.hash()),
+        options={name: _option_text(name, value) for name, value in sorted(options.items())},
+        variables=variables(triton.__version__),
+    )
+
+
+def _option_text(name: str, value: Any) -> str:
+    """An option as text; a library, which Triton hashes by its content, by its digest."""
+    if name != "extern_libs":
+        return repr(value)
+    return repr([(library, hashlib.sha256(Path(path).read_bytes()).hexdigest()) for library, path in value])
 
 
 def _disk_hash(source: Any, backend: Any, options: Any) -> str:

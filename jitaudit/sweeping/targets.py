@@ -16,6 +16,7 @@ import msgspec
 
 from jitaudit.configuration import project_root
 from jitaudit.errors import RequestError
+from jitaudit.jit import identity
 from jitaudit.sweeping.axes import Sweep
 
 T = TypeVar("T")
@@ -66,9 +67,7 @@ def load(target: Target) -> Loaded:
         root = project_root(path.parent)
         modules: tuple[ModuleType, ...] = (_guarded(target, lambda: _load_file(path, root)),)
         files = {modules[0].__name__: path}
-        names = {
-            modules[0].__name__: path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
-        }
+        names = {modules[0].__name__: identity.file_name(path, root)}
     else:
         assert target.module is not None
         name, root, files = target.module, project_root(Path.cwd()), {}
@@ -92,6 +91,25 @@ def load(target: Target) -> Loaded:
             f"{target.text}: no sweeps there; decorate a function with @jitaudit.sweep(bs=jitaudit.ints(1, 64))"
         )
     return Loaded(root=root, modules=modules, files=files, sweeps=sweeps)
+
+
+def load_file(text: str) -> tuple[str, ModuleType]:
+    """Import one file: its path as ids have it, and its module. Raises RequestError where it can't be imported."""
+    target = read_target(str(Path(text).resolve()))
+    path = Path(text).resolve()
+    root = project_root(path.parent)
+    return identity.file_name(path, root), _guarded(target, lambda: _load_file(path, root))
+
+
+def raised_on_import(name: str, error: BaseException) -> str:
+    """What an import of `name` died of, with the line that raised."""
+    message = str(error).strip().partition("\n")[0]
+    if isinstance(error, SyntaxError):  # its frames are the import system's
+        where = f"{error.filename}:{error.lineno}: {(error.text or '').strip()}"
+        return f"{name}: can't be read at {where}: {type(error).__name__}: {error.msg}"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{frame.filename}:{frame.lineno}: {frame.line}" if frame.line else f"{frame.filename}:{frame.lineno}"
+    return f"{name}: raised on import at {where}: {type(error).__name__}: {message}"
 
 
 def _load_file(path: Path, root: Path) -> ModuleType:
@@ -122,16 +140,6 @@ def _guarded(target: Target, load: Callable[[], T]) -> T:
     except ModuleNotFoundError as error:
         if target.module is not None and error.name and f"{target.module}.".startswith(f"{error.name}."):
             raise RequestError(f"{target.text}: no such file or module") from None
-        raise _import_failed(target, error) from error
+        raise RequestError(raised_on_import(target.text, error)) from error
     except (Exception, SystemExit) as error:
-        raise _import_failed(target, error) from error
-
-
-def _import_failed(target: Target, error: BaseException) -> RequestError:
-    if isinstance(error, SyntaxError):  # its frames are the import system's
-        where = f"{error.filename}:{error.lineno}: {(error.text or '').strip()}"
-        return RequestError(f"{target.text}: can't be read at {where}: {type(error).__name__}: {error.msg}")
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    message = str(error).strip().partition("\n")[0]
-    where = f"{frame.filename}:{frame.lineno}: {frame.line}" if frame.line else f"{frame.filename}:{frame.lineno}"
-    return RequestError(f"{target.text}: raised on import at {where}: {type(error).__name__}: {message}")
+        raise RequestError(raised_on_import(target.text, error)) from error
