@@ -1,8 +1,7 @@
 """Capture: run launchers for real, see each launch's key, compile nothing and launch nothing.
 
 `JITFunction.run` is replaced. The key comes from Triton's own binder for the target; a memo keeps the design-word key
-of each one seen. Autotuners run their own code with a benchmarker that calls each config once and finds them equal, so
-pruning, hooks, subclasses and tuning keys are theirs; their state is put back afterwards.
+of each one seen. Autotuners are followed by `jitaudit.jit.tuning`.
 """
 
 from __future__ import annotations
@@ -16,14 +15,16 @@ from typing import Any
 from jitaudit.errors import SetupError
 from jitaudit.jit import values
 from jitaudit.jit.device import answering
-from jitaudit.jit.driver import bench_once, offline_driver
+from jitaudit.jit.driver import offline_driver
 from jitaudit.jit.environment import SUPPORTED_TRITON, is_supported
-from jitaudit.jit.keys import Opaque, changed_options, value_text, variant_key
+from jitaudit.jit.keys import Opaque, changed_options, variant_key
 from jitaudit.jit.patching import patched
 from jitaudit.jit.standin import standing_in
 from jitaudit.jit.stops import Unsupported
 from jitaudit.jit.target import device_profile, require_target
 from jitaudit.jit.timing import require_gpu
+from jitaudit.jit.tuning import SeenTuner, Tuners
+from jitaudit.jit.writes import may_write
 from jitaudit.model import Scalar, VariantKey
 
 _EXACT = {int, bool, str, type(None)}
@@ -40,15 +41,6 @@ class SeenVariant:
     """Its first launch, from which it can be compiled: bound arguments, what the binder said of them, keywords."""
     launches: int = 0
     cases: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class SeenTuner:
-    """What a kernel's autotuner did."""
-
-    tuner: Any
-    tuning_keys: dict[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict)
-    benchmark_runs: int = 0
 
 
 @dataclass(slots=True)
@@ -71,16 +63,14 @@ def capturing(target: str) -> Iterator[Capture]:
     from triton.runtime.driver import driver as active
 
     capture = Capture(target)
-    driver = offline_driver(target, capture.asked.add)
+    driver = offline_driver(target, capture.asked.add, capture.tuners.benchmark)
     with (
         answering(device_profile(target), capture.asked.add),
-        patched([(active, "_active", driver), *_following(capture)]),
+        patched([(active, "_active", driver)]),
         standing_in(),
+        _following(capture),
     ):
-        try:
-            yield capture
-        finally:
-            capture.restore_tuners()
+        yield capture
 
 
 @contextmanager
@@ -95,11 +85,8 @@ def capturing_on_gpu() -> Iterator[Capture]:
 
     target = driver.active.get_current_target()
     capture = Capture(f"{target.backend}:{target.arch}")
-    with patched(_following(capture)):
-        try:
-            yield capture
-        finally:
-            capture.restore_tuners()
+    with _following(capture):
+        yield capture
 
 
 def require_triton() -> None:
@@ -126,30 +113,33 @@ class Capture:
     """The launches of one sweep. `begin` and `end` frame each case; only what a completed case did is counted."""
 
     def __init__(self, target: str) -> None:
+        import torch
+
         self.target = target
         self.asked: set[str] = set()
-        self._kernels: dict[Any, SeenKernel] = {}
         self._opaque = Opaque()
+        self.tuners = Tuners(self._opaque)
+        self._tensor = torch.Tensor
+        self._kernels: dict[Any, SeenKernel] = {}
         self._binders: dict[Any, _Binder] = {}
         self._case = 0
         self._options = run_options()
         self._launched: list[SeenVariant] = []
-        self._benched: list[SeenVariant] = []
-        self._tuning: list[_Tuning] = []
-        self._tuner_states: dict[Any, dict[str, Any]] = {}
+        self._compiled: list[SeenVariant] = []
+        """What the case reached without launching it: benchmark runs and warm-ups."""
 
     def begin(self, case: int) -> None:
         """Start case number `case`; what an unfinished one did is forgotten."""
         self._case = case
         self._options = run_options()
         self._launched.clear()
-        self._benched.clear()
+        self._compiled.clear()
 
     def end(self) -> None:
         """Count what the case did."""
         for variant in self._launched:
             variant.launches += 1
-        for variant in (*self._launched, *self._benched):
+        for variant in (*self._launched, *self._compiled):
             if not variant.cases or variant.cases[-1] != self._case:
                 variant.cases.append(self._case)
 
@@ -161,9 +151,12 @@ class Capture:
     def take(self) -> dict[Any, SeenKernel]:
         """The kernels seen so far. The next case starts afresh, autotuners too, as in a new process."""
         seen, self._kernels = self._kernels, {}
+        for function, tuner in self.tuners.seen.items():
+            seen.setdefault(function, SeenKernel(function)).tuner = tuner
+        self.tuners.seen = {}
+        self.tuners.restore()
         for binder in self._binders.values():
             binder.memo.clear()
-        self.restore_tuners()
         return seen
 
     def seed(self) -> None:
@@ -172,13 +165,6 @@ class Capture:
 
         random.seed(0)
         torch.manual_seed(0)
-
-    def restore_tuners(self) -> None:
-        """Put back the state of every autotuner that was run."""
-        for tuner, state in self._tuner_states.items():
-            vars(tuner).clear()
-            vars(tuner).update(state)
-        self._tuner_states.clear()
 
     def launch(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What stands for `JITFunction.run`: the key is seen, nothing is compiled or launched."""
@@ -198,69 +184,31 @@ class Capture:
         memo = (*specialization, *exact, str(options))
         variant = binder.memo.get(memo)
         if variant is None:
-            variant = binder.memo[memo] = self._see(function, binder, bound, specialization, kwargs)
-        if not warmup and callable(grid):
-            grid(bound)
-        values.forget_written(bound.values())
-        (self._benched if self._tuning and self._tuning[-1].benching else self._launched).append(variant)
-        return _Launched(self._launched, variant)
+            key = variant_key(binder.names, binder.constexprs, specialization, binder.changed(kwargs), self._opaque)
+            first = SeenVariant(key, self.tuners.tunes(function), (bound, specialization, kwargs))
+            variant = binder.memo[memo] = self._see(function, first)
+        if not warmup:
+            if callable(grid):
+                grid(bound)
+            self._touch(binder, bound)
+        (self._compiled if warmup or self.tuners.benching else self._launched).append(variant)
+        return _Launched(function, variant)
 
-    def _see(self, function: Any, binder: _Binder, bound: Any, specialization: Any, kwargs: Any) -> SeenVariant:
-        _refuse_host_pointers(bound)
-        key = variant_key(binder.names, binder.constexprs, specialization, binder.changed(kwargs), self._opaque)
-        tuned = bool(self._tuning) and self._tuning[-1].function is function
+    def launch_again(self, function: Any, first: SeenVariant, args: tuple[Any, ...]) -> None:
+        """A launcher kept what a launch returned, perhaps since another sweep, and launches it again."""
+        values.forget_written(args)
+        self._launched.append(self._see(function, SeenVariant(first.key, first.tuned, first.launch)))
+
+    def _see(self, function: Any, variant: SeenVariant) -> SeenVariant:
         variants = self._kernels.setdefault(function, SeenKernel(function)).variants
-        return variants.setdefault(key.text, SeenVariant(key, tuned, (bound, specialization, kwargs)))
+        return variants.setdefault(variant.key.text, variant)
 
-    @contextmanager
-    def tuning(self, tuner: Any) -> Iterator[None]:
-        """Follow one `Autotuner.run`: its own code runs, from an empty tuning cache at the first."""
-        if tuner not in self._tuner_states:
-            self._tuner_states[tuner] = dict(vars(tuner))
-            vars(tuner).update(cache={}, cache_results=False, do_bench=bench_once)
-        current = _Tuning(tuner)
-        self._tuning.append(current)
-        known = len(tuner.cache)
-        try:
-            yield
-        finally:
-            self._tuning.pop()
-        seen = self._kernels.setdefault(current.function, SeenKernel(current.function))
-        seen.tuner = seen.tuner or SeenTuner(tuner)
-        seen.tuner.benchmark_runs += current.benchmark_runs
-        for key in list(tuner.cache)[known:]:
-            text = tuple(value_text(value, self._opaque) for value in key)
-            seen.tuner.tuning_keys[text] = tuple(tuner.configs.index(config) for config in current.survivors)
-
-    @contextmanager
-    def benching(self) -> Iterator[None]:
-        """One benchmark run of the autotuner that is running."""
-        current = self._tuning[-1]
-        current.benching = True
-        current.benchmark_runs += 1
-        try:
-            yield
-        finally:
-            current.benching = False
-
-    def pruned(self, survivors: list[Any]) -> None:
-        """The autotuner that is running kept these configs."""
-        if self._tuning:
-            self._tuning[-1].survivors = survivors
-
-
-class _Tuning:
-    """An `Autotuner.run` under way."""
-
-    def __init__(self, tuner: Any) -> None:
-        from triton.runtime.jit import JITFunction
-
-        self.function = tuner.fn
-        while not isinstance(self.function, JITFunction):
-            self.function = self.function.fn
-        self.survivors: list[Any] = []
-        self.benchmark_runs = 0
-        self.benching = False
+    def _touch(self, binder: _Binder, bound: dict[str, Any]) -> None:
+        """What the launch does to its arguments' values."""
+        for name, value in bound.items():
+            if isinstance(value, self._tensor) and not value.is_cuda:
+                _reach_host(name, value, name in binder.written)
+        values.forget_written([value for name, value in bound.items() if name in binder.written])
 
 
 class _Binder:
@@ -271,6 +219,7 @@ class _Binder:
         self._opaque = opaque
         self.names = [param.name for param in function.params]
         self.constexprs = {param.name for param in function.params if param.is_constexpr}
+        self.written = may_write(function)
         self.memo: dict[object, SeenVariant] = {}
 
     def changed(self, kwargs: dict[str, Any]) -> dict[str, Scalar]:
@@ -292,14 +241,41 @@ def run_options() -> dict[str, Any]:
     return options
 
 
+_capture: Capture | None = None
+"""The one that is under way."""
+
+
+@contextmanager
+def _following(capture: Capture) -> Iterator[None]:
+    """Show launches and autotuners to `capture`."""
+    global _capture
+    from triton.runtime.jit import JITFunction
+
+    def launch(function: Any, *args: Any, **kwargs: Any) -> Any:
+        return capture.launch(function, args, kwargs)
+
+    _capture, before = capture, _capture
+    try:
+        with patched([(JITFunction, "run", launch)]), capture.tuners.following():
+            yield
+    finally:
+        _capture = before
+        capture.tuners.restore()
+
+
 class _Launched:
     """What a launch returns: stands for the `CompiledKernel`, which launchers may keep and launch again."""
 
-    def __init__(self, launched: list[SeenVariant], variant: SeenVariant) -> None:
-        self._again = lambda *args, **kwargs: launched.append(variant)
+    def __init__(self, function: Any, variant: SeenVariant) -> None:
+        self._function, self._variant = function, variant
 
     def __getitem__(self, grid: object) -> Callable[..., None]:
-        return self._again
+        def launch(*args: Any, **kwargs: Any) -> None:
+            if _capture is None:
+                raise RuntimeError("this kernel was captured, not compiled: it can be launched inside a capture only")
+            _capture.launch_again(self._function, self._variant, (*args, *kwargs.values()))
+
+        return launch
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -307,40 +283,9 @@ class _Launched:
         raise Unsupported(f"CompiledKernel.{name}")
 
 
-def _following(capture: Capture) -> list[tuple[Any, str, Any]]:
-    """The patches that show launches and autotuners to `capture`."""
-    from triton.runtime.autotuner import Autotuner
-    from triton.runtime.jit import JITFunction
-
-    run, bench, prune = Autotuner.run, Autotuner._bench, Autotuner.prune_configs
-
-    def launch(function: Any, *args: Any, **kwargs: Any) -> Any:
-        return capture.launch(function, args, kwargs)
-
-    def tune(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-        with capture.tuning(tuner):
-            return run(tuner, *args, **kwargs)
-
-    def benchmark(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-        with capture.benching():
-            return bench(tuner, *args, **kwargs)
-
-    def prune_configs(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-        survivors = prune(tuner, *args, **kwargs)
-        capture.pruned(survivors)
-        return survivors
-
-    return [
-        (JITFunction, "run", launch),
-        (Autotuner, "run", tune),
-        (Autotuner, "_bench", benchmark),
-        (Autotuner, "prune_configs", prune_configs),
-    ]
-
-
-def _refuse_host_pointers(bound: dict[str, Any]) -> None:
-    import torch
-
-    for name, value in bound.items():
-        if isinstance(value, torch.Tensor) and not value.is_meta:
-            raise ValueError(f"argument {name} is a tensor on {value.device}: a kernel can't reach it (cpu tensor?)")
+def _reach_host(name: str, tensor: Any, written: bool) -> None:
+    """A kernel reaches host memory only where it is pinned; what it writes there can't be made unknown."""
+    if not tensor.is_pinned():
+        raise ValueError(f"argument {name} is a tensor on {tensor.device}: a kernel can't reach it (cpu tensor?)")
+    if written:
+        raise Unsupported(f"a kernel that writes pinned host memory (argument {name})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jitaudit.jit.stops import Unsupported
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
     from jitaudit.jit.target import DeviceProfile
 
-UNKNOWN_TIMING = 1.0
-"""What the offline benchmarker says of every config, in milliseconds: the winner is unknown, the first one stands."""
 
-
-def bench_once(kernel_call: Callable[[], object], quantiles: Sequence[float] | None = None, **_: object) -> Any:
-    """A benchmarker that makes the call once, so that its key is seen, and says that all configs are equal."""
-    kernel_call()
-    return [UNKNOWN_TIMING] * len(quantiles) if quantiles else UNKNOWN_TIMING
-
-
-def offline_driver(target: str, asked: Callable[[str], object] = lambda name: None) -> OfflineDriver:
-    """A driver for `target`; `asked` is called with the name of each device question."""
-    return OfflineDriver(gpu_target(target), device_profile(target), asked)
+def offline_driver(
+    target: str, asked: Callable[[str], object] = lambda name: None, benchmark: Callable[..., Any] | None = None
+) -> OfflineDriver:
+    """A driver for `target`; `asked` gets the name of each device question, `benchmark` is its benchmarker."""
+    return OfflineDriver(gpu_target(target), device_profile(target), asked, benchmark)
 
 
 class OfflineDriver:
     """What Triton and launchers ask of `triton.runtime.driver.active`."""
 
-    def __init__(self, target: GPUTarget, profile: DeviceProfile, asked: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        target: GPUTarget,
+        profile: DeviceProfile,
+        asked: Callable[[str], object],
+        benchmark: Callable[..., Any] | None,
+    ) -> None:
         self._target = target
+        self._benchmark = benchmark
         self.utils = _Utils(profile, asked)
 
     def get_current_target(self) -> GPUTarget:
@@ -62,7 +62,9 @@ class OfflineDriver:
         return torch.cuda
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        return bench_once
+        if self._benchmark is None:
+            raise Unsupported("triton.runtime.driver.active.get_benchmarker")
+        return self._benchmark
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
         import torch

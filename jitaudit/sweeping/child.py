@@ -219,8 +219,8 @@ def _autotuner(kernel: SeenKernel) -> Autotuner | None:
         return None
     keys = kernel.tuner.tuning_keys
     return Autotuner(
-        arguments=tuple(map(str, kernel.tuner.tuner.keys)),
-        configs=tuple(map(_config_text, kernel.tuner.tuner.configs)),
+        arguments=kernel.tuner.arguments,
+        configs=tuple(map(_config_text, kernel.tuner.configs)),
         tuning_keys=tuple(TuningKey(key=key, configs=keys[key]) for key in sorted(keys)),
         benchmark_runs=kernel.tuner.benchmark_runs,
     )
@@ -233,7 +233,8 @@ def _config_text(config: Any) -> str:
 
 def _source_findings(function: Any, kernel: str) -> Iterator[Finding]:
     """What a kernel's declaration gets wrong: JA001, JA002, JA003."""
-    policies = {parameter.name: parameter.policy for parameter in identity.parameters(function)}
+    parameters = identity.parameters(function)
+    policies = {parameter.name: parameter.policy for parameter in parameters}
     names = list(policies)
     for option in ("do_not_specialize", "do_not_specialize_on_alignment"):
         for listed in getattr(function, option):
@@ -251,10 +252,10 @@ def _source_findings(function: Any, kernel: str) -> Iterator[Finding]:
                     "variant, and Triton refuses to compile each of them; drop it from the list"
                 )
                 yield Finding(code="JA001", name="constexpr-in-dns", message=message, kernel=kernel, argument=argument)
-    for argument in identity.unread_parameters(function):
-        if policies[argument] in ("constexpr", "specialized"):
-            message = f"the body never reads {argument}, and its class is in the key; drop it"
-            yield Finding(code="JA003", name="unread-argument", message=message, kernel=kernel, argument=argument)
+    for parameter in parameters:
+        if parameter.use == "unread" and parameter.policy in ("constexpr", "specialized"):
+            message = f"the body never reads {parameter.name}, and its class is in the key; drop it"
+            yield Finding(code="JA003", name="unread-argument", message=message, kernel=kernel, argument=parameter.name)
 
 
 def _never_launched(loaded: Loaded, manifest: Manifest) -> Iterator[Finding]:
