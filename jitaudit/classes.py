@@ -10,15 +10,15 @@ from jitaudit.model import CauseKind
 Facets = tuple[tuple[CauseKind, str], ...]
 """What an argument contributes to the key: (kind, class) each, such as ``(("width", "i32"), ("int_class", "%16"))``."""
 
-_SCALAR = re.compile(r"([iu]\d+) (=1|%16|any)")
-_POINTER = re.compile(r"(\*\S+(?: \S+)*?) (aligned|unaligned)( <2GB)?")
+_SCALAR = re.compile(r"([iu]\d+) (=1|%16|any|opaque)")
+_POINTER = re.compile(r"(\*\S+(?: \S+)*?) (aligned|unaligned|opaque)( <2GB)?")
 
 
 @lru_cache(maxsize=1 << 16)
 def facets(text: str, *, tuned: bool = False) -> Facets:
     """Take apart one argument's text. `tuned`: an autotuner sets this argument."""
-    if text == "none":
-        return (("none", "none"),)
+    if text in ("none", "folded"):
+        return (("none", text),)
     if text.startswith("constexpr "):
         return (("autotune" if tuned else "constexpr", text.removeprefix("constexpr ")),)
     if text.startswith("("):

@@ -14,6 +14,9 @@ A key is written in design words. The text of one argument is ``<type> <class>``
                         ``float 0.5``, ``str "fp32"``, ``dtype fp32``, …
 ``(i32 any, i32 =1)``   a tuple, element by element
 ======================  =====================================================
+
+What a scan can't tell, it says so: ``folded`` is an argument that the compiled
+code does not have (a constexpr, =1 or None); ``opaque …`` is any other unknown.
 """
 
 from __future__ import annotations
@@ -37,6 +40,9 @@ ParameterPolicy = Literal["specialized", "do_not_specialize", "do_not_specialize
 
 Via = Literal["jit", "autotune"]
 """Who compiles a variant."""
+
+Origin = Literal["probe", "cache", "log"]
+"""Where a variant was seen: in a sweep, or by scan in a cache directory or a server's log."""
 
 CauseKind = Literal[
     "constexpr", "int_class", "alignment", "dtype", "width", "none", "option", "autotune", "address_range"
@@ -82,7 +88,7 @@ class Variant(Noun, frozen=True):
 
     key: VariantKey
     via: Via
-    origin: Literal["probe"]
+    origin: Origin
     launches: int
     cases: tuple[Box, ...]
     """Disjoint boxes; their union is exactly the cases that launched the variant."""

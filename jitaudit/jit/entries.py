@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from jitaudit.jit.ttir import Signature, read_signature
+from jitaudit.jit.ttir import Signature, printable, read_signature
 from jitaudit.model import Scalar
 
 JSON_LIMIT = 1 << 20
@@ -129,13 +129,6 @@ def read_entry(path: str, relative: str) -> Found:
         return Found(printable(relative), content, folder.bytes, folder.written, folder.being_written)
 
 
-def printable(text: str) -> str:
-    """`text` with everything that could move a terminal's cursor written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
-
-
 class _Unusable(Exception):
     """Why an entry can't be used; `known`: whether Triton could not use it either."""
 
@@ -207,10 +200,10 @@ class _Folder:
 
 
 def _is_entry(name: str, files: list[str]) -> bool:
-    return bool(_DIGEST.fullmatch(name)) or any(file.startswith("__grp__") for file in files)
+    return bool(DIGEST.fullmatch(name)) or any(file.startswith("__grp__") for file in files)
 
 
-_DIGEST = re.compile(r"[A-Z2-7]{52}")
+DIGEST = re.compile(r"[A-Z2-7]{52}")
 
 
 def _content(folder: _Folder, directory: str) -> Entry | Broken | Companion:
@@ -228,7 +221,7 @@ def _content(folder: _Folder, directory: str) -> Entry | Broken | Companion:
         return Broken(f"{printable(missing[0] if missing else metadata_name)} is missing from its group")
     metadata = _decode(folder, metadata_name, _Metadata)
     digest = _base32(metadata.hash)
-    if _DIGEST.fullmatch(directory) and digest != directory:
+    if DIGEST.fullmatch(directory) and digest != directory:
         return Broken("its metadata belongs to another entry")
     backend = metadata.target.backend
     if backend not in _BINARIES:

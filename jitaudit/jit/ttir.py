@@ -38,11 +38,20 @@ def read_signature(text: str) -> Signature:
     return Signature(arguments=dict(_joined([(name, words) for name, words, _ in items])), file=file, line=line)
 
 
+def printable(text: str) -> str:
+    """`text` with everything that could move a terminal's cursor written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
 def _split(text: str) -> Iterator[str]:
     """The items between here and the closing bracket."""
     depth, start = 0, 0
-    for match in re.finditer(r'"(?:[^"\\]|\\.)*"|->|[<({\[,\])}>]', text):
+    for match in re.finditer(r'"(?:[^"\\]|\\.)*"|->|["<({\[,\])}>]', text):
         token = match[0]
+        if token == '"':
+            break
         if token in "<({[":
             depth += 1
         elif token in ">)}]":
@@ -56,22 +65,16 @@ def _split(text: str) -> Iterator[str]:
     raise ValueError("its argument list does not end")
 
 
-_ARGUMENT = re.compile(
-    r"%(?P<ssa>[^\s:]+): (?P<type>.+?)(?P<attributes> \{.*?\})?"
-    r'(?: loc\((?:"(?P<name>(?:[^"\\]|\\.)*)"(?:\((?P<alias>#loc\d*)\))?|.*)\))?',
-    re.DOTALL,
-)
-
-
 def _argument(item: str) -> tuple[str, str, str]:
-    """Name, class text and location alias of one argument."""
-    match = _ARGUMENT.fullmatch(item)
-    if match is None:
+    """Name, class text and location alias of one argument: ``%n: i32 {attributes} loc("n"(#loc))``."""
+    ssa, colon, rest = item.partition(": ")
+    declared, _, location = rest.partition(" loc(")
+    kind, _, attributes = declared.partition(" {")
+    if not (colon and ssa.startswith("%")):
         raise ValueError("an argument can't be read")
-    attributes = match["attributes"] or ""
-    named = match["name"] is not None
-    name = _unescape(match["name"]) if named else re.sub(r"^arg(?=\d)", "#", match["ssa"])
-    return name, _class_text(match["type"], attributes), match["alias"] or ""
+    named = re.match(r'"((?:[^"\\]|\\.)*)"(?:\((#loc\d*)\))?', location)
+    name = _unescape(named[1]) if named else re.sub(r"^arg(?=\d)", "#", printable(ssa[1:]))
+    return name, _class_text(printable(kind), attributes), (named and named[2]) or ""
 
 
 def _class_text(kind: str, attributes: str) -> str:
@@ -122,4 +125,4 @@ def _unescape(text: str) -> str:
     """MLIR writes what is no printable ASCII, and quotes and backslashes, as ``\\XX`` in hexadecimal."""
     parts = re.split(r"\\([0-9A-F]{2})", text)
     data = b"".join(bytes.fromhex(part) if at % 2 else part.encode() for at, part in enumerate(parts))
-    return data.decode(errors="backslashreplace").replace("\\\\", "\\")
+    return printable(data.decode(errors="backslashreplace").replace("\\\\", "\\"))
