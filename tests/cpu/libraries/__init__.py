@@ -1,0 +1,1 @@
+"""Real launchers, unmodified: the libraries are pinned in the test extra."""
