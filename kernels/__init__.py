@@ -18,6 +18,7 @@ __all__ = [
     "dsa_metadata",
     "mamba_replay",
     "policy",
+    "round",
     "tree_build",
     "verify_commit",
     "vocab_shard",

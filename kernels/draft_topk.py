@@ -127,11 +127,11 @@ def select_draft(
 def select_draft_reference(
     logits: torch.Tensor, topk: int, *, policy: PolicyName | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """``select_draft`` in plain PyTorch: argmax, or a softmax of the row and a sort of it."""
+    """``select_draft`` in plain PyTorch: argmax, or a softmax of the row and its largest logits."""
     if topk == 1:
         index = logits.argmax(1, keepdim=True)
         return torch.ones_like(index, dtype=torch.float32), index
-    index = logit_keys_reference(logits, 0).argsort(1, descending=True)[:, :topk]
+    index = logit_keys_reference(logits, 0).topk(topk, 1).indices
     return logits.double().softmax(1).gather(1, index).float(), index
 
 

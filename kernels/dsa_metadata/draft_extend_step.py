@@ -127,7 +127,8 @@ def draft_extend(
 ) -> None:
     """Write the metadata of a draft-extend step: the rows of request q are its ``extend_lens[q]`` new tokens, packed.
 
-    ``total_len`` rows are in use, of the ``max_total_len`` that the buffers have; ``max_extend_len`` bounds
+    ``total_len`` rows are in use, of the ``max_total_len`` that the buffers have; where the host does not know how many
+    that are, a bound will do, and rows past the requests' own keep what they held. ``max_extend_len`` bounds
     ``extend_lens``, and ``static_extend_len`` says that these are all equal.
     """
     policy = resolve_policy(policy, "dsa_metadata")

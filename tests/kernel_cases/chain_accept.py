@@ -34,7 +34,8 @@ def cases(sizes: Sequence[int]) -> Iterator[Case]:
     accepted = tuple(TOKENS)
     for number, bs in enumerate(sizes):
         yield _case(bs, 1 + number % 8, KINDS[number % 3], accepted[number // 3 % 3], FLAGS[number % len(FLAGS)])
-        yield _case(bs, 4, "random", "some", FLAGS[0])
+        if bs <= 65:
+            yield _case(bs, 4, "random", "some", FLAGS[0])
     for number, flags in enumerate(FLAGS):
         for width in (3, 5, 8):
             yield _case(6, width, KINDS[(number + width) % 3], accepted[number % 3], flags, dtype=torch.int64)

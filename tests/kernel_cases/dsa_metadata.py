@@ -70,12 +70,12 @@ def cases(sizes: Sequence[int]) -> Iterator[Case]:
         yield _decode(bs, shape)
         yield _verify(bs, shape, next_n=1 if bs > 100 else 1 + number % 4, ctx_lens=number % 2 == 0)
         most = 1 if bs > 100 else 1 + number % 5
-        yield _draft_extend(bs, shape, most, static=True, unused=number % 3)
-        yield _draft_extend(bs, shape, most, static=False, unused=number % 3)
+        yield _draft_extend(bs, shape, most, static=True, idle=number // 2 % 2, unused=number % 3)
+        yield _draft_extend(bs, shape, most, static=False, idle=number % 2 * 3, unused=number % 3)
     for number, shape in enumerate(SHAPES):
         yield _decode(5, shape)
         yield _verify(5, shape, next_n=3, ctx_lens=number % 2 == 1)
-        yield _draft_extend(5, shape, 3, static=False, unused=2)
+        yield _draft_extend(5, shape, 3, static=False, idle=1, unused=2)
 
 
 def _decode(bs: int, shape: Shape) -> Case:
@@ -108,14 +108,15 @@ def _verify(bs: int, shape: Shape, *, next_n: int, ctx_lens: bool) -> Case:
     return Case(name, dsa_metadata.verify, dsa_metadata.verify_reference, make)
 
 
-def _draft_extend(bs: int, shape: Shape, most: int, *, static: bool, unused: int) -> Case:
-    name = f"draft_extend bs={bs} most={most} static={static} unused={unused} {shape}"
+def _draft_extend(bs: int, shape: Shape, most: int, *, static: bool, idle: int, unused: int) -> Case:
+    """``idle`` rows are in use but no request's, as in a captured graph; ``unused`` ones only lie in the buffers."""
+    name = f"draft_extend bs={bs} most={most} static={static} idle={idle} unused={unused} {shape}"
 
     def make(arena: Arena) -> Call:
         values = Values.of(name)
         lens = values.ints(0, shape.ctx, bs)
         extend_lens = torch.full((bs,), most) if static else values.ints(0, most, bs)
-        total = int(extend_lens.sum())
+        total = int(extend_lens.sum()) + idle
         rows = total + unused
         return Call(
             (

@@ -22,7 +22,8 @@ def cases(sizes: Sequence[int]) -> Iterator[Case]:
     for number, bs in enumerate(sizes):
         dtype = (torch.int32, torch.int64)[number % 2]
         yield _case(bs, 1 + number % 8, KINDS[number % 3], MASKS[number // 2 % 3], dtype=dtype)
-        yield _case(bs, 4, "random", MASKS[number % 3], dtype=dtype)
+        if bs <= 65:
+            yield _case(bs, 4, "random", MASKS[number % 3], dtype=dtype)
     for width in range(1, 9):
         for number, kind in enumerate(KINDS):
             yield _case(5, width, kind, MASKS[(width + number) % 3], bound=width % 2 * 10)
