@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
 
 from jitaudit.boxes import expand
+from jitaudit.errors import SetupError
 from jitaudit.jit import identity
+from jitaudit.jit.environment import cache_setting
+from jitaudit.jit.lookup import Broken, Whole, cache_manager, look_up
 from jitaudit.jit.marker import Parts
 from jitaudit.jit.rebuild import NotWarmable, Rebuilder, Rebuilt, hashed_parts
 from jitaudit.model import Kernel, Manifest, Variant, VariantKey
@@ -32,6 +37,15 @@ class Sources(msgspec.Struct, frozen=True):
     """Files that the user gave, which hold launchers and kernels."""
     here: bool = False
     """Modules of the working directory: the user named one as a target."""
+
+
+class Cache(msgspec.Struct, frozen=True):
+    """The Triton cache directory in question."""
+
+    path: str
+    """Absolute."""
+    decided_by: str
+    """The option or the variable, or ``default``."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -71,19 +85,53 @@ class Plan(msgspec.Struct, frozen=True):
     planned: tuple[Planned, ...]
     unplanned: tuple[Unplanned, ...]
 
+    @property
+    def distinct(self) -> dict[str, Planned]:
+        """One variant for each disk hash."""
+        return {variant.hash: variant for variant in reversed(self.planned)}
 
-def plan(manifest: Manifest, sources: Sources, *, generic: bool = False) -> tuple[Plan, dict[str, Rebuilt]]:
-    """Plan each variant for the target that Triton compiles for now; what to compile, by disk hash.
 
-    Raises RequestError where a given file can't be loaded.
+def cache_here(given: Path | None) -> Cache:
+    """The directory that the user gives, else the one that a Triton process started here would use.
+
+    Raises SetupError where the environment names none.
     """
-    finder = KernelFinder(sources)
+    if given is not None:
+        return Cache(os.path.abspath(given), "--cache-dir")
+    setting = cache_setting()
+    if not setting.path:
+        raise SetupError("TRITON_CACHE_DIR is empty, and Triton refuses to compile; set it to a directory, or unset it")
+    return Cache(os.path.abspath(setting.path), setting.decided_by)
+
+
+def child_environment(cache: Cache) -> dict[str, str]:
+    """What the process that plans needs: the directory, and no threads that it would fork beside."""
+    return {"TRITON_CACHE_DIR": cache.path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+def find_kernels(manifest: Manifest, sources: Sources) -> tuple[Any, ...]:
+    """For each kernel of the manifest its `JITFunction`, or the NotWarmable that says why there is none.
+
+    Imports their modules. Raises RequestError where a file that the user gave can't be loaded.
+    """
+    if sys.path[:1] == [""] and not sources.here:
+        del sys.path[0]  # `python -c` puts the working directory there, and what lies in it is not installed
+    files = dict(map(load_file, sources.files))
+    return tuple(_found(kernel, files) for kernel in manifest.kernels)
+
+
+def plan(manifest: Manifest, functions: Sequence[Any], *, generic: bool = False) -> tuple[Plan, dict[str, Rebuilt]]:
+    """Plan each variant for the target that Triton compiles for now; and what to compile, by disk hash.
+
+    `functions`: what `find_kernels` found.
+    """
     planned: list[Planned] = []
     unplanned: list[Unplanned] = []
     rebuilt: dict[str, Rebuilt] = {}
-    for kernel in manifest.kernels:
+    for kernel, function in zip(manifest.kernels, functions, strict=True):
         try:
-            function = finder.find(kernel)
+            if isinstance(function, NotWarmable):
+                raise function
             rebuilder = Rebuilder(function)
         except NotWarmable as why:
             unplanned.append(Unplanned(kernel.id, kernel.group, None, len(kernel.variants), str(why)))
@@ -97,6 +145,17 @@ def plan(manifest: Manifest, sources: Sources, *, generic: bool = False) -> tupl
             rebuilt.setdefault(made.hash, made)
             planned.append(_planned(kernel, variant, function, made))
     return Plan(manifest.target, hashed_parts(), tuple(planned), tuple(unplanned)), rebuilt
+
+
+def survey(plan: Plan, directory: Path, listed: Mapping[str, Mapping[str, str]]) -> dict[str, Whole | Broken | None]:
+    """What Triton would find in `directory` under each disk hash of the plan.
+
+    `listed`: by hash, the files that a marker lists.
+    """
+    return {
+        digest: look_up(directory, digest, variant.name, listed.get(digest, {}), cache_manager(digest))
+        for digest, variant in plan.distinct.items()
+    }
 
 
 def generic_variants(kernel: Kernel) -> Iterator[Variant]:
@@ -113,31 +172,19 @@ def generic_variants(kernel: Kernel) -> Iterator[Variant]:
             yield Variant(key=key, via=variant.via, origin=variant.origin, launches=0, cases=())
 
 
-class KernelFinder:
-    """Finds the `JITFunction` of a manifest's kernel. Loads the user's files at once, modules when they are needed."""
-
-    def __init__(self, sources: Sources) -> None:
-        if sys.path[:1] == [""] and not sources.here:
-            del sys.path[0]  # `python -c` puts the working directory there, and what lies in it is not installed
-        self._files = dict(map(load_file, sources.files))
-
-    def find(self, kernel: Kernel) -> Any:
-        """The kernel's `JITFunction`. Raises NotWarmable where there is none, or none that may be looked for."""
-        home, _, qualname = kernel.id.partition(":")
+def _found(kernel: Kernel, files: Mapping[str, ModuleType]) -> Any:
+    home, _, qualname = kernel.id.partition(":")
+    try:
         if kernel.object is None:
             raise NotWarmable("its module holds no such kernel (a closure or generated code)")
-        functions = _functions(self._module(home))
-        function = functions.get(kernel.object)
+        if home not in files and (home.endswith(".py") or "/" in home):
+            raise NotWarmable(f"it lives in the file {home}: give that file with --sweeps")
+        function = _functions(files.get(home) or _import(home)).get(kernel.object)
         if function is None or function.fn.__qualname__ != qualname:
             raise NotWarmable(f"{home} no longer holds the kernel {qualname} at {kernel.object}")
-        return function
-
-    def _module(self, home: str) -> ModuleType:
-        if home in self._files:
-            return self._files[home]
-        if home.endswith(".py") or "/" in home:
-            raise NotWarmable(f"it lives in the file {home}: give that file with --sweeps")
-        return _import(home)
+    except NotWarmable as why:
+        return why
+    return function
 
 
 @cache

@@ -91,14 +91,14 @@ class Markers(msgspec.Struct, frozen=True):
     readable: dict[str, Marker]
     unreadable: tuple[str, ...]
 
-    def files_of(self, digest: str) -> dict[str, str]:
-        """Path → digest of the files that any marker lists for a disk hash; those of the latest written marker."""
-        found: dict[str, str] = {}
-        for marker in self.readable.values():
-            for variant in marker.variants:
-                if variant.hash == digest and variant.files:
-                    found = variant.files
-        return found
+    def files(self) -> dict[str, dict[str, str]]:
+        """Disk hash → path → digest, of everything that is listed; the latest written marker tells."""
+        return {
+            variant.hash: variant.files
+            for marker in self.readable.values()
+            for variant in marker.variants
+            if variant.files
+        }
 
 
 def marker_path(directory: Path, variants: Iterable[tuple[str, str | None, VariantKey]], target: str) -> Path:
