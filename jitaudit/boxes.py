@@ -43,15 +43,34 @@ def _split(points: set[Point]) -> Iterator[tuple[tuple[int, ...], ...]]:
             yield (tuple(firsts), *box)
 
 
-def points(box: Box, axes: dict[str, tuple[AxisValue, ...]]) -> Iterator[Point]:
-    """The cases of a manifest's box as positions on `axes` (name → values, expanded)."""
-    positions = []
-    for name, values in axes.items():
-        place = {_hashable(value): position for position, value in enumerate(values)}
-        chosen = box[name]
+class Grid:
+    """A sweep's cases as numbers: the positions on its axes as the digits of one int, the last axis the fastest."""
+
+    def __init__(self, axes: dict[str, tuple[AxisValue, ...]]) -> None:
+        self.axes = {name: tuple(expand(values)) for name, values in axes.items()}
+        self._places = {name: {_hashable(v): at for at, v in enumerate(values)} for name, values in self.axes.items()}
+        self._chosen: dict[tuple[object, ...], list[int]] = {}
+        self.strides: dict[str, int] = {}
+        stride = 1
+        for name, values in reversed(self.axes.items()):
+            self.strides[name] = stride
+            stride *= len(values)
+
+    def numbers(self, box: Box) -> list[int]:
+        """The cases of a manifest's box."""
+        numbers = [0]
+        for name in self.axes:
+            digits = self._digits(name, box[name])
+            numbers = [number + digit for number in numbers for digit in digits]
+        return numbers
+
+    def _digits(self, axis: str, chosen: str | tuple[AxisValue, ...]) -> list[int]:
         assert not isinstance(chosen, str)
-        positions.append([place[_hashable(value)] for value in expand(chosen)])
-    return product(*positions)
+        key = (axis, *map(_hashable, chosen))
+        if key not in self._chosen:
+            places, stride = self._places[axis], self.strides[axis]
+            self._chosen[key] = [places[_hashable(value)] * stride for value in expand(chosen)]
+        return self._chosen[key]
 
 
 def expand(texts: Iterable[AxisValue]) -> list[AxisValue]:

@@ -38,6 +38,10 @@ Box = dict[str, str | tuple[AxisValue, ...]]
 
 ParameterPolicy = Literal["specialized", "do_not_specialize", "do_not_specialize_on_alignment", "constexpr"]
 
+ParameterUse = Literal["unread", "static", "vector", "scalar"]
+"""What a kernel's body does with a parameter: nothing; needs it at compile time (the bound of a ``tl.arange``); puts
+it into the address or the mask of a vector access; or only reads it, as a scalar."""
+
 Via = Literal["jit", "autotune"]
 """Who compiles a variant."""
 
@@ -74,6 +78,23 @@ class VariantKey(Noun, frozen=True):
         return ", ".join(parts)
 
 
+class Code(Noun, frozen=True):
+    """What a binary is made of, read from the binary itself. Accesses count once each, loops or not."""
+
+    digest: str
+    """``sha256:…`` of its code and constants, names left out: equal for keys that are one binary."""
+    instructions: int
+    registers: int
+    """Registers a thread."""
+    spills: int
+    """Bytes of local memory a thread."""
+    shared: int
+    """Bytes of shared memory a program."""
+    loads: dict[int, int]
+    """Accesses of global memory by width: bits a thread → how many."""
+    stores: dict[int, int]
+
+
 class Compile(Noun, frozen=True):
     """What a real compile of a variant gave."""
 
@@ -81,6 +102,7 @@ class Compile(Noun, frozen=True):
     """``sha256:…`` of the cubin or hsaco."""
     seconds: dict[str, float]
     """Seconds by compiler stage."""
+    code: Code | None = None
 
 
 class Variant(Noun, frozen=True):
@@ -100,6 +122,8 @@ class Parameter(Noun, frozen=True):
 
     name: str
     policy: ParameterPolicy
+    use: ParameterUse | None = None
+    """None: not known, as in a manifest that was made with no source at hand."""
 
 
 class TuningKey(Noun, frozen=True):
@@ -175,6 +199,8 @@ class Profile(Noun, frozen=True):
     """The device questions that launchers asked; the keys hold only for these answers."""
 
     asked: tuple[str, ...]
+    stubs: tuple[str, ...] = ()
+    """The modules that were stood in for, since they can't be imported where the manifest was made."""
 
 
 class Manifest(Noun, frozen=True):
@@ -198,8 +224,52 @@ class Cause(msgspec.Struct, frozen=True):
     axis: tuple[str, ...]
     """The axes that move it; empty where it differs within a case."""
     classes: tuple[str, ...]
+    growth: Growth
+    """How its classes grow along the axes."""
     without: int
     """The count if this argument alone no longer split."""
+
+
+RemedyKind = Literal[
+    "drop",
+    "do_not_specialize",
+    "do_not_specialize_on_alignment",
+    "runtime",
+    "annotate",
+    "floor",
+    "cast",
+    "retype",
+    "align",
+    "option",
+    "bucket",
+]
+
+
+class Remedy(msgspec.Struct, frozen=True, order=True):
+    """A change to one argument that merges variants. `setting` is what the kind needs to know:
+
+    ================================  ==========================================================================
+    ``drop``                          take it out: the body never reads it
+    ``do_not_specialize``             list it there; ``…_on_alignment`` likewise
+    ``runtime``                       no longer constexpr; setting ``do_not_specialize``: and listed there
+    ``annotate``                      give it the type in `setting` (``i64``)
+    ``floor``                         at the call site: pass no less than `setting`
+    ``cast``                          at the call site: a tensor of the element type in `setting` (``i64``)
+    ``retype``                        at the call site: pass ``bool``, ``int`` or ``float``
+    ``align``                         at the call site: allocate on a 16-byte boundary, or copy
+    ``option``                        at the call site: always launch with the option at `setting`
+    ``bucket``                        of an autotune key: round it up to a power of two
+    ================================  ==========================================================================
+    """
+
+    kind: RemedyKind
+    argument: str
+    setting: Scalar = None
+
+    @property
+    def at_call_site(self) -> bool:
+        """Whether the launcher changes, rather than the kernel."""
+        return self.kind in ("drop", "floor", "cast", "retype", "align", "option", "bucket")
 
 
 class Count(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jitaudit.jit.binaries import code_of
 from jitaudit.jit.patching import patched
 from jitaudit.jit.target import gpu_target
 from jitaudit.jit.timing import stage_seconds
@@ -37,7 +38,8 @@ def compile_variant(function: Any, variant: SeenVariant, target: str) -> Compile
         lines = [line for line in str(error).splitlines() if line.strip()] or [""]
         return CompileFailed(f"{type(error).__name__}: {lines[-1].strip()}")
     binary = kernel.asm["cubin" if target.startswith("cuda") else "hsaco"]
-    return Compile(binary="sha256:" + hashlib.sha256(binary).hexdigest(), seconds=seconds)
+    digest = "sha256:" + hashlib.sha256(binary).hexdigest()
+    return Compile(binary=digest, seconds=seconds, code=code_of(kernel, target))
 
 
 def source_of(function: Any, variant: SeenVariant) -> tuple[Any, dict[str, Any]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from jitaudit.jit.uses import function_body, parameter_uses
 from jitaudit.model import Parameter, ParameterPolicy
 
 
@@ -21,8 +22,10 @@ def kernel_id(function: Any, root: Path, file_modules: dict[str, Path]) -> str:
 
 
 def file_name(path: Path, root: Path) -> str:
-    """`path` relative to the project's root where it lies inside, in posix form."""
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+    """`path` relative to the project's root where it lies inside, in posix form; `~/` where it was generated at home."""
+    if path.is_relative_to(root):
+        return path.relative_to(root).as_posix()
+    return f"~/{path.relative_to(Path.home()).as_posix()}" if path.is_relative_to(Path.home()) else path.as_posix()
 
 
 def object_path(function: Any) -> str | None:
@@ -64,7 +67,8 @@ def parameters(function: Any) -> tuple[Parameter, ...]:
             return "do_not_specialize"
         return "do_not_specialize_on_alignment" if param.do_not_specialize_on_alignment else "specialized"
 
-    return tuple(Parameter(name=param.name, policy=policy(param)) for param in function.params)
+    uses = parameter_uses(function)
+    return tuple(Parameter(name=p.name, policy=policy(p), use=uses[p.name]) for p in function.params)
 
 
 def source_digest(function: Any) -> str:
@@ -72,19 +76,7 @@ def source_digest(function: Any) -> str:
     return "sha256:" + hashlib.sha256(function.src.encode()).hexdigest()
 
 
-def unread_parameters(function: Any) -> tuple[str, ...]:
-    """The parameters that the kernel's body never names."""
-    names = {node.id for node in ast.walk(_body(function)) if isinstance(node, ast.Name)}
-    return tuple(param.name for param in function.params if param.name not in names)
-
-
 def called_names(function: Any) -> set[str]:
     """Every name that the kernel's body mentions, attributes included: what it may call."""
-    nodes = list(ast.walk(_body(function)))
+    nodes = list(ast.walk(function_body(function)))
     return {n.id for n in nodes if isinstance(n, ast.Name)} | {n.attr for n in nodes if isinstance(n, ast.Attribute)}
-
-
-def _body(function: Any) -> ast.Module:
-    definition = ast.parse(function.src).body[0]
-    assert isinstance(definition, ast.FunctionDef)
-    return ast.Module(body=definition.body, type_ignores=[])
