@@ -105,7 +105,7 @@ def read_range(text: str) -> range | None:
 
 def quoted(text: str) -> str:
     """A string axis value as the manifest writes it."""
-    return json.dumps(text) if _RANGE.fullmatch(text.strip('"')) else text
+    return json.dumps(text) if _RANGE.fullmatch(text) or text.startswith('"') else text
 
 
 def group_of(text: AxisValue) -> str:
