@@ -15,12 +15,15 @@ import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from jitaudit import configuration, manifest, probing, stalling
+from jitaudit import configuration, manifest, planning, probing, scanning, stalling, warming
 from jitaudit import doctor as diagnosing
-from jitaudit.errors import JitauditError, RequestError
+from jitaudit.errors import JitauditError, RequestError, SetupError
 from jitaudit.report import doctor as doctor_report
 from jitaudit.report import probe as probe_report
+from jitaudit.report import scan as scan_report
 from jitaudit.report import stall as stall_report
+from jitaudit.report import warm as warm_report
+from jitaudit.scanning import Comparison, Pruning, Scan
 from jitaudit.sweeping import Narrowing
 from jitaudit.sweeping import Progress as Report
 
@@ -111,6 +114,74 @@ ResultFile = Annotated[
 TraceFile = Annotated[
     Path | None, typer.Option("--trace", metavar="FILE", help="Write a Chrome/Perfetto trace.", show_default=False)
 ]
+Paths = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PATH...",
+        help="Triton cache directories (Inductor's too), or logs of vLLM or SGLang, gzipped or not.",
+        show_default=False,
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME|FILE",
+        help="Only what was compiled after 2026-01-31T12:00 (UTC), or after a file, such as a readiness marker, was "
+        "written; set against what was there before.",
+        show_default=False,
+    ),
+]
+Against = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="What PATH... compiled and this did not, and the reverse.", show_default=False),
+]
+AnyArchitecture = Annotated[
+    str | None,
+    typer.Option("--target", metavar="ARCH", help="Only what is for cuda:90, hip:gfx942, …", show_default=False),
+]
+Prune = Annotated[
+    bool,
+    typer.Option(
+        "--prune", help="List the entries that the Triton and GPU here (or --target) can't hit, to free them."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="With --prune: really remove them.")]
+ManifestsOrTargets = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[MANIFEST|TARGET]...",
+        help="Manifests (.json, united), or launchers to probe first. None: [tool.jitaudit] sweeps, else the kernels "
+        "shipped here, floored. The kernels' modules are imported.",
+        show_default=False,
+    ),
+]
+CacheDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache-dir", metavar="DIR", help="Triton's cache directory; else TRITON_CACHE_DIR.", show_default=False
+    ),
+]
+SweepFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--sweeps",
+        metavar="FILE",
+        help="With a manifest: a file that holds its launchers and kernels; it is imported.",
+        show_default=False,
+    ),
+]
+Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Compiles at once.", show_default="cores")]
+Timeout = Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for one variant.")]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        "--budget", metavar="S", min=0, help="Stop after S seconds; most cases per second first.", show_default=False
+    ),
+]
+Generic = Annotated[
+    bool, typer.Option("--generic", help="Add the one variant without classes that fits every launch of its types.")
+]
+Repair = Annotated[bool, typer.Option("--repair", help="Set damaged entries aside and compile them again.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="More than a screen.")]
 
 
@@ -160,6 +231,67 @@ def probe(
         raise typer.Exit(1)
 
 
+@app.command(rich_help_panel=SEE)
+def scan(
+    paths: Paths,
+    since: Since = None,
+    against: Against = None,
+    target: AnyArchitecture = None,
+    kernels: Kernels = None,
+    form: Printed = Format.text,
+    output: Output = None,
+    force: Force = False,
+    prune: Prune = False,
+    yes: Yes = False,
+    verbose: Verbose = False,
+) -> None:
+    """Read the cache directory or the log that a server already has; loads no Triton, imports no kernel."""
+    if output is not None:
+        manifest.require_writable(output, force=force)
+    result = _scanned(paths, since, against, target, tuple(kernels or ()), prune=prune, yes=yes)
+    if output is not None and not isinstance(result, Pruning):
+        manifest.write(result.manifest, output, force=force)
+    match form:
+        case Format.json:
+            _emit(scan_report.document(result))
+        case Format.markdown:
+            _emit(scan_report.markdown(result))
+        case Format.text:
+            _emit(scan_report.text(result, verbose=verbose))
+    _note(scan_report.summary(result))
+
+
+@app.command(rich_help_panel=ACT)
+def warm(
+    arguments: ManifestsOrTargets = None,
+    architecture: Architecture = "cuda:90",
+    cache_directory: CacheDirectory = None,
+    sweeps: SweepFiles = None,
+    axes: Axes = None,
+    groups: Groups = None,
+    kernels: Kernels = None,
+    jobs: Jobs = os.cpu_count() or 1,
+    timeout: Timeout = 600.0,
+    budget: Seconds = None,
+    generic: Generic = False,
+    repair: Repair = False,
+    form: PrintedData = DataFormat.text,
+    verbose: Verbose = False,
+) -> None:
+    """Compile every variant into Triton's cache directory, in parallel; no GPU needed."""
+    cache = planning.cache_here(cache_directory)
+    narrowing = Narrowing(_axes(axes), tuple(groups or ()), tuple(kernels or ()))
+    settings = warming.Settings(jobs, timeout, budget, generic, repair)
+    with _progress() as progress:
+        asked = planning.wanted(arguments or (), architecture, narrowing, sweeps or (), progress)
+        warmed = warming.warm_cache(*asked, cache, settings, progress)
+    _emit(warmed if form is DataFormat.json else warm_report.text(warmed, verbose=verbose))
+    if warmed.stopped:
+        raise SetupError(f"{cache.path} ({cache.decided_by}): {warmed.stopped}")
+    if not warmed.complete:
+        raise typer.Exit(1)
+
+
 @app.command(rich_help_panel=ACT)
 def stall(
     target: OneTarget = stalling.DEFAULT_TARGET,
@@ -204,6 +336,31 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def _scanned(
+    paths: list[Path],
+    since: str | None,
+    against: Path | None,
+    target: str | None,
+    kernels: tuple[str, ...],
+    *,
+    prune: bool,
+    yes: bool,
+) -> Scan | Comparison | Pruning:
+    given = {"--prune": prune, "--since": since is not None, "--against": against is not None}
+    chosen = [name for name, chosen in given.items() if chosen]
+    if len(chosen) > 1:
+        raise RequestError(f"{' and '.join(chosen)}: one at a time")
+    if yes and not prune:
+        raise RequestError("--yes: only --prune removes anything")
+    if prune and kernels:
+        raise RequestError("--kernel: --prune looks at every entry; leave it out")
+    if prune:
+        return scanning.prune(paths, target, remove=yes)
+    if against is not None:
+        return scanning.compare(paths, against, target=target, kernels=kernels)
+    return scanning.scan(paths, since=since, target=target, kernels=kernels)
 
 
 def _axes(texts: list[str] | None) -> dict[str, str]:
