@@ -17,7 +17,7 @@ def cases(sizes: Sequence[int]) -> Iterator[Case]:
     for number, total in enumerate(sizes):
         for valid in sorted({0, total // 2, total}):
             yield _state_indices(valid, total, v2p=(number + valid) % 2 == 0, offset=number % 3)
-    for offset, (n1, n2) in enumerate([(1, None), (3, 1), (16, 3), (5, 16), (0, 4), (17, 0), (2, 2)]):
+    for offset, (n1, n2) in enumerate([(1, None), (3, 5), (16, 3), (5, 16), (0, 4), (17, 0), (2, 1)]):
         yield _conv_window_scatter(n1, n2, offset, torch.bfloat16)
         yield _conv_window_scatter(n1, n2, 2 * offset, (torch.float32, torch.int8)[offset % 2])
 
