@@ -45,11 +45,16 @@ def read(paths: Sequence[Path]) -> Manifest:
 
 def write(manifest: Manifest, path: Path, *, force: bool = False) -> None:
     """Write a manifest whole or not at all. Raises RequestError as `require_writable` does."""
+    write_whole(encode(manifest), path, force=force)
+
+
+def write_whole(data: bytes, path: Path, *, force: bool = False) -> None:
+    """Write a file whole or not at all. Raises RequestError as `require_writable` does."""
     require_writable(path, force=force)
     try:
         descriptor, staged = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(descriptor, "wb") as file:
-            file.write(encode(manifest))
+            file.write(data)
         os.chmod(staged, 0o666 & ~_umask())
         os.replace(staged, path)
     except OSError as error:
@@ -92,7 +97,10 @@ def union(manifests: Sequence[Manifest]) -> Manifest:
         target=first.target,
         configuration=first.configuration,
         environment=first.environment,
-        profile=Profile(asked=tuple(sorted({name for m in manifests for name in m.profile.asked}))),
+        profile=Profile(
+            asked=tuple(sorted({name for m in manifests for name in m.profile.asked})),
+            stubs=tuple(sorted({name for m in manifests for name in m.profile.stubs})),
+        ),
         sweeps=tuple(sweeps[name] for name in sorted(sweeps)),
         kernels=tuple(_merge_kernels(kernels[key]) for key in sorted(kernels)),
         findings=sorted_findings(finding for manifest in manifests for finding in manifest.findings),

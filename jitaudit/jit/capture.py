@@ -117,8 +117,8 @@ class Capture:
 
         self.target = target
         self.asked: set[str] = set()
-        self._opaque = Opaque()
-        self.tuners = Tuners(self._opaque)
+        self.opaque = Opaque()
+        self.tuners = Tuners(self.opaque)
         self._tensor = torch.Tensor
         self._kernels: dict[Any, SeenKernel] = {}
         self._binders: dict[Any, _Binder] = {}
@@ -169,7 +169,7 @@ class Capture:
     def launch(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What stands for `JITFunction.run`: the key is seen, nothing is compiled or launched."""
         grid, warmup = kwargs.pop("grid", None), kwargs.pop("warmup", False)
-        binder = self._binders.get(function) or self._binders.setdefault(function, _Binder(function, self._opaque))
+        binder = self._binders.get(function) or self._binders.setdefault(function, _Binder(function, self.opaque))
         debug = kwargs.get("debug", function.debug)
         kwargs.update(self._options)
         if debug:
@@ -184,7 +184,7 @@ class Capture:
         memo = (*specialization, *exact, str(options))
         variant = binder.memo.get(memo)
         if variant is None:
-            key = variant_key(binder.names, binder.constexprs, specialization, binder.changed(kwargs), self._opaque)
+            key = variant_key(binder.names, binder.constexprs, specialization, binder.changed(kwargs), self.opaque)
             first = SeenVariant(key, self.tuners.tunes(function), (bound, specialization, kwargs))
             variant = binder.memo[memo] = self._see(function, first)
         if not warmup:

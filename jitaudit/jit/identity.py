@@ -22,7 +22,7 @@ def kernel_id(function: Any, root: Path, file_modules: dict[str, Path]) -> str:
 
 
 def file_name(path: Path, root: Path) -> str:
-    """`path` relative to the project's root where it lies inside, in posix form; `~/` where it was generated at home."""
+    """`path` in posix form: relative to the project root where it lies inside, to `~` where it was generated there."""
     if path.is_relative_to(root):
         return path.relative_to(root).as_posix()
     return f"~/{path.relative_to(Path.home()).as_posix()}" if path.is_relative_to(Path.home()) else path.as_posix()

@@ -21,11 +21,19 @@ class Opaque:
     """Numbers, in order of appearance, the values that have no stable text, so that they stay apart and comparable."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, tuple[object, int]] = {}
+        self.numbers: dict[int, int] = {}
+        """`id` → number."""
+        self._alive: list[object] = []
 
     def __call__(self, value: object) -> str:
-        _, number = self._seen.setdefault(id(value), (value, len(self._seen) + 1))
-        return f"opaque {_type_name(type(value))} #{number}"
+        if id(value) not in self.numbers:
+            self.numbers[id(value)] = len(self.numbers) + 1
+            self._alive.append(value)
+        return f"opaque {_type_name(type(value))} #{self.numbers[id(value)]}"
+
+    def adopt(self, numbers: dict[int, int]) -> None:
+        """Go on from the numbers that a fork of this process gave: what was there before it has the same id in both."""
+        self.numbers |= numbers
 
 
 def variant_key(

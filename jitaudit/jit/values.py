@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from jitaudit.jit.stops import HostRead
+from jitaudit.jit.answers import answer
+from jitaudit.jit.stops import HostRead, launcher_line
 
 if TYPE_CHECKING:
     import torch
@@ -161,7 +162,7 @@ def _follow(func: Any, args: Any, kwargs: Any, out: Any, tensors: list[torch.Ten
         return
     twins = None
     if torch.Tag.nondeterministic_seeded not in func.tags and not name.startswith(("empty", "new_empty")):
-        twins = _twins((args, kwargs), fresh=name in _FILLS)
+        twins = _twins((args, kwargs), _any_values) if name in _FILLS else _twins((args, kwargs))
     if twins is None:
         if func._schema.is_mutable:
             for tensor in _mutated(func, args, kwargs):
@@ -241,34 +242,44 @@ def _on_meta(value: Any) -> Any:
 
 
 def _twins_or_stop(func: Any, tree: Any) -> Any:
+    """`tree` with twins for stand-ins; where the values are unknown, what the user says that the line reads."""
     import torch
 
-    for tensor in _flat(tree):
-        if isinstance(tensor, torch.Tensor) and tensor.is_meta and twin_of(tensor) is None:
+    def missing(tensor: torch.Tensor) -> torch.Tensor:
+        value = answer(launcher_line())
+        if value is None:
             operation = _READS.get(func._opname, f"torch.{func._opname}")
-            raise HostRead(
-                operation, f"{str(tensor.dtype).removeprefix('torch.')} tensor of shape {tuple(tensor.shape)}"
-            )
-    return _twins(tree)
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise HostRead(operation, f"{kind} tensor of shape {tuple(tensor.shape)}")
+        return torch.full(tensor.size(), value, dtype=tensor.dtype, device="cpu")
+
+    return _twins(tree, missing)
 
 
-def _twins(tree: Any, *, fresh: bool = False) -> Any:
-    """`tree` with each stand-in replaced by its twin; None if one is unknown. `fresh`: any values will do."""
+def _any_values(tensor: torch.Tensor) -> torch.Tensor | None:
+    """For operations whose result does not depend on their inputs' values."""
+    import torch
+
+    if tensor.numel() > LARGEST_KNOWN:
+        return None
+    return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
+
+
+def _twins(tree: Any, missing: Callable[[torch.Tensor], torch.Tensor | None] = lambda tensor: None) -> Any:
+    """`tree` with each stand-in replaced by its twin, or by `missing` where it has none; None if one is None."""
     import torch
 
     if isinstance(tree, torch.Tensor):
         if not tree.is_meta:
             return tree
         twin = twin_of(tree)
-        if twin is None and fresh and tree.numel() <= LARGEST_KNOWN:
-            return torch.empty_strided(tree.size(), tree.stride(), dtype=tree.dtype, device="cpu")
-        return twin
+        return missing(tree) if twin is None else twin
     if isinstance(tree, tuple | list):
-        items = [_twins(item, fresh=fresh) for item in tree]
+        items = [_twins(item, missing) for item in tree]
         lost = any(item is None and was is not None for item, was in zip(items, tree, strict=True))
         return None if lost else type(tree)(items)
     if isinstance(tree, dict):
-        values = _twins(list(tree.values()), fresh=fresh)
+        values = _twins(list(tree.values()), missing)
         return None if values is None else dict(zip(tree, values, strict=True))
     return tree
 

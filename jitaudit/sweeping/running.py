@@ -10,6 +10,7 @@ import msgspec
 from jitaudit import manifest as manifests
 from jitaudit.errors import RequestError
 from jitaudit.model import Manifest
+from jitaudit.sweeping.hosts import read_host_values
 from jitaudit.sweeping.process import HERE, Place, Progress, ask
 from jitaudit.sweeping.relocating import Relocation
 from jitaudit.sweeping.targets import Target, read_target
@@ -25,6 +26,12 @@ class Narrowing(msgspec.Struct, frozen=True):
     """Globs over kernel ids."""
     compile: bool = False
     gpu: bool = False
+    host_values: tuple[str, ...] = ()
+    """``FILE:LINE=VALUE`` each: what launchers read on the host."""
+    orders: bool = False
+    """Run the cases in three orders, and say which kernels' variants depend on it."""
+    stubs: tuple[str, ...] = ()
+    """Modules that can't be imported here, to be stood in for."""
 
     def of(self, manifest: Manifest) -> Manifest:
         """The manifest with only the groups and kernels that are wanted. Raises RequestError where one is unknown."""
@@ -51,11 +58,12 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the child process found; the axes and groups that its sweeps have."""
+    """What the child process found; the axes and groups that its sweeps have, and the lines that read given values."""
 
     manifest: Manifest
     axes: tuple[str, ...]
     groups: tuple[str, ...]
+    host_lines: tuple[str, ...]
 
 
 def run(
@@ -76,6 +84,9 @@ def run(
     _require_known(
         "--group", narrowing.groups, {g for answer in answers for g in answer.groups}, "no sweep compares it"
     )
+    lines = {line for answer in answers for line in answer.host_lines}
+    given = tuple(read_host_values(narrowing.host_values))
+    _require_known("--host-value", given, lines, "no case read an unknown value there")
     united = manifests.union([answer.manifest for answer in answers])
     return msgspec.structs.replace(narrowing, groups=()).of(united)
 

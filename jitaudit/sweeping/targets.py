@@ -17,6 +17,7 @@ import msgspec
 from jitaudit.configuration import project_root
 from jitaudit.errors import RequestError
 from jitaudit.jit import identity
+from jitaudit.jit.stops import CaseStopped
 from jitaudit.sweeping.axes import Sweep
 
 T = TypeVar("T")
@@ -141,5 +142,5 @@ def _guarded(target: Target, load: Callable[[], T]) -> T:
         if target.module is not None and error.name and f"{target.module}.".startswith(f"{error.name}."):
             raise RequestError(f"{target.text}: no such file or module") from None
         raise RequestError(raised_on_import(target.text, error)) from error
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, CaseStopped) as error:
         raise RequestError(raised_on_import(target.text, error)) from error
