@@ -49,7 +49,10 @@ def compile_all(
     """Compile each variant into `directory`. What vanishes from there meanwhile is compiled once more."""
     done = Compiled()
     began = time.monotonic()
-    _compile_once(variants, rebuilt, target, staging, settings, progress, done)
+    try:
+        _compile_once(variants, rebuilt, target, staging, settings, progress, done)
+    except KeyboardInterrupt:
+        done.stopped = "interrupted"
     vanished = [v for v in variants if v.hash in done.files and not group_path(directory, rebuilt[v.hash]).exists()]
     if vanished and not done.stopped:
         for variant in vanished:

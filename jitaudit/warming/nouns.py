@@ -35,6 +35,8 @@ class Failed(msgspec.Struct, frozen=True):
     kernel: str
     group: str | None
     key: VariantKey
+    brief: str
+    """What sets its key apart from the kernel's others."""
     reason: str
 
 
@@ -44,6 +46,7 @@ class Timed(msgspec.Struct, frozen=True):
     kernel: str
     group: str | None
     key: VariantKey
+    brief: str
     seconds: float
 
 
@@ -102,5 +105,5 @@ class Warming(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every variant is in the cache now."""
-        return not (self.failed or self.left or self.unplanned or any(not d.restored for d in self.damaged))
+        """Whether nothing failed; what the budget left did not."""
+        return not (self.failed or self.unplanned or any(not d.restored for d in self.damaged))

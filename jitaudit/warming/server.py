@@ -25,7 +25,7 @@ from jitaudit.jit.marker import (
 from jitaudit.jit.rebuild import Rebuilt, compiling_for
 from jitaudit.jit.staging import clear_leftovers, set_aside, staging_in
 from jitaudit.jit.target import require_target
-from jitaudit.planning import Plan, Planned, find_kernels, plan, survey
+from jitaudit.planning import Plan, Planned, brief, find_kernels, plan, survey
 from jitaudit.sweeping.process import Progress, serve
 from jitaudit.warming.compiling import Compiled, compile_all
 from jitaudit.warming.nouns import Damage, Failed, Request, Timed, Warming
@@ -168,12 +168,16 @@ def _warmed(
 
 
 def _named(plan: Plan, reasons: Mapping[str, str]) -> tuple[Failed, ...]:
-    return tuple(Failed(v.kernel, v.group, v.key, reasons[v.hash]) for v in plan.planned if v.hash in reasons)
+    names = brief(plan)
+    return tuple(
+        Failed(v.kernel, v.group, v.key, names[v.hash], reasons[v.hash]) for v in plan.planned if v.hash in reasons
+    )
 
 
 def _slowest(plan: Plan, seconds: Mapping[str, float]) -> tuple[Timed, ...]:
+    variants, names = plan.distinct, brief(plan)
     longest = sorted(seconds, key=lambda digest: -seconds[digest])[:_SLOWEST]
-    names = plan.distinct
     return tuple(
-        Timed(names[digest].kernel, names[digest].group, names[digest].key, seconds[digest]) for digest in longest
+        Timed(variants[digest].kernel, variants[digest].group, variants[digest].key, names[digest], seconds[digest])
+        for digest in longest
     )

@@ -1,0 +1,25 @@
+"""From a manifest to what Triton would look up: each variant's disk hash here, or why it has none.
+
+Kernels are found by importing their modules, so it runs in a process of its own (`sweeping.process`). A manifest is
+data: it names installed modules, never files. A file is loaded only when the user gives it.
+"""
+
+from jitaudit.planning.kernels import find_kernels
+from jitaudit.planning.nouns import Cache, Plan, Planned, Sources, Unplanned
+from jitaudit.planning.plans import brief, plan, survey
+from jitaudit.planning.requests import cache_here, child_environment, wanted
+
+__all__ = [
+    "Cache",
+    "Plan",
+    "Planned",
+    "Sources",
+    "Unplanned",
+    "brief",
+    "cache_here",
+    "child_environment",
+    "find_kernels",
+    "plan",
+    "survey",
+    "wanted",
+]

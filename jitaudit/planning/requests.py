@@ -1,0 +1,61 @@
+"""What a command's arguments and environment mean: a manifest, whose code may be loaded, and a cache directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from jitaudit import configuration
+from jitaudit import manifest as manifests
+from jitaudit.errors import RequestError, SetupError
+from jitaudit.jit.environment import cache_setting
+from jitaudit.model import Manifest
+from jitaudit.planning.nouns import Cache, Sources
+from jitaudit.sweeping import Narrowing, Progress, run
+from jitaudit.sweeping.targets import read_target, split_arguments
+
+
+def wanted(
+    arguments: Sequence[str], architecture: str, narrowing: Narrowing, sweeps: Sequence[Path], progress: Progress
+) -> tuple[Manifest, Sources]:
+    """The manifest that a command's arguments mean, and whose code it may load.
+
+    Manifests (``.json``) are read and united; targets are run. With neither, the project's sweeps are run, or else the
+    shipped kernels', of which those with a policy are wanted as floored. Raises RequestError for a mixture.
+    """
+    paths, targets = split_arguments(arguments)
+    given = tuple(map(str, sweeps))
+    if paths:
+        if targets or narrowing.axes:
+            raise RequestError(f"{paths[0]}: a manifest is taken as it is: no TARGET and no --axis beside it")
+        return narrowing.of(manifests.read(paths)), Sources(given)
+    if not targets:
+        project = configuration.read(Path.cwd())
+        targets = list(project.targets)
+        if targets == [configuration.SHIPPED] and not narrowing.groups:
+            narrowing = msgspec.structs.replace(narrowing, groups=("floored",))
+    read = [read_target(text) for text in targets]
+    manifest = run(targets, architecture, narrowing, progress)
+    files = tuple(target.file for target in read if target.file is not None)
+    return manifest, Sources((*given, *files), here=any(target.file is None for target in read))
+
+
+def cache_here(given: Path | None) -> Cache:
+    """The directory that the user gives, else the one that a Triton process started here would use.
+
+    Raises SetupError where the environment names none.
+    """
+    if given is not None:
+        return Cache(os.path.abspath(given), "--cache-dir")
+    setting = cache_setting()
+    if not setting.path:
+        raise SetupError("TRITON_CACHE_DIR is empty, and Triton refuses to compile; set it to a directory, or unset it")
+    return Cache(os.path.abspath(setting.path), setting.decided_by)
+
+
+def child_environment(cache: Cache) -> dict[str, str]:
+    """What the process that plans needs: the directory, and no threads that it would fork beside."""
+    return {"TRITON_CACHE_DIR": cache.path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
