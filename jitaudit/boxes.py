@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
 
 from jitaudit.model import AxisValue, Box
 
@@ -63,6 +62,17 @@ class Grid:
             digits = self._digits(name, box[name])
             numbers = [number + digit for number in numbers for digit in digits]
         return numbers
+
+    def boxes(self, sweep: str, numbers: Iterable[int]) -> tuple[Box, ...]:
+        """Disjoint boxes of the sweep called `sweep` whose union is exactly these cases."""
+        values = list(self.axes.values())
+        strides = list(self.strides.values())[::-1]
+        points = [tuple(n // s % len(v) for s, v in zip(strides, values, strict=True)) for n in numbers]
+        return tuple(
+            {"sweep": sweep}
+            | {name: compact(at[p] for p in places) for (name, at), places in zip(self.axes.items(), box, strict=True)}
+            for box in boxes(points)
+        )
 
     def _digits(self, axis: str, chosen: str | tuple[AxisValue, ...]) -> list[int]:
         assert not isinstance(chosen, str)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from jitaudit.boxes import Grid
 from jitaudit.errors import RequestError
 from jitaudit.model import SCHEMA_VERSION, Autotuner, Box, Finding, Kernel, Manifest, Profile, SweepRun, Variant
 
@@ -92,6 +93,7 @@ def union(manifests: Sequence[Manifest]) -> Manifest:
     kernels: dict[tuple[str, str], list[Kernel]] = {}
     for kernel in (kernel for manifest in manifests for kernel in manifest.kernels):
         kernels.setdefault((kernel.id, kernel.group or ""), []).append(kernel)
+    grids = {name: Grid(run.axes) for name, run in sweeps.items()}
     return Manifest(
         schema_version=SCHEMA_VERSION,
         target=first.target,
@@ -102,7 +104,7 @@ def union(manifests: Sequence[Manifest]) -> Manifest:
             stubs=tuple(sorted({name for m in manifests for name in m.profile.stubs})),
         ),
         sweeps=tuple(sweeps[name] for name in sorted(sweeps)),
-        kernels=tuple(_merge_kernels(kernels[key]) for key in sorted(kernels)),
+        kernels=tuple(_merge_kernels(kernels[key], grids) for key in sorted(kernels)),
         findings=sorted_findings(finding for manifest in manifests for finding in manifest.findings),
     )
 
@@ -117,14 +119,12 @@ def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple({order(finding): finding for finding in sorted(findings, key=order)}.values())
 
 
-def _merge_kernels(kernels: Sequence[Kernel]) -> Kernel:
+def _merge_kernels(kernels: Sequence[Kernel], grids: dict[str, Grid]) -> Kernel:
     if len(kernels) == 1:
         return kernels[0]
     variants: dict[str, _Merging] = {}
     for variant in (variant for kernel in kernels for variant in kernel.variants):
-        merging = variants.setdefault(variant.key.text, _Merging(variant))
-        merging.launches += variant.launches
-        merging.cases += [case for case in variant.cases if case not in merging.cases]
+        variants.setdefault(variant.key.text, _Merging(variant, grids)).add(variant)
     return msgspec.structs.replace(
         kernels[0],
         autotuner=_merge_tuners([kernel.autotuner for kernel in kernels if kernel.autotuner]),
@@ -138,11 +138,28 @@ class _Merging:
     """One variant that stands in several manifests."""
 
     first: Variant
+    grids: dict[str, Grid]
     launches: int = 0
-    cases: list[Box] = field(default_factory=list)
+    cases: dict[str, list[tuple[Box, ...]]] = field(default_factory=dict)
+    """By sweep: the boxes of each manifest."""
+
+    def add(self, variant: Variant) -> None:
+        self.launches += variant.launches
+        for sweep in dict.fromkeys(str(box["sweep"]) for box in variant.cases):
+            self.cases.setdefault(sweep, []).append(tuple(box for box in variant.cases if box["sweep"] == sweep))
 
     def variant(self) -> Variant:
-        return msgspec.structs.replace(self.first, launches=self.launches, cases=tuple(self.cases))
+        cases = tuple(box for sweep in sorted(self.cases) for box in self._united(sweep))
+        return msgspec.structs.replace(self.first, launches=self.launches, cases=cases)
+
+    def _united(self, sweep: str) -> tuple[Box, ...]:
+        """The boxes of one sweep: of one manifest as they are, of several made anew, since theirs may overlap."""
+        if len(self.cases[sweep]) == 1:
+            return self.cases[sweep][0]
+        grid = self.grids[sweep]
+        return grid.boxes(
+            sweep, {number for boxes in self.cases[sweep] for box in boxes for number in grid.numbers(box)}
+        )
 
 
 def _merge_tuners(tuners: Sequence[Autotuner]) -> Autotuner | None:
