@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,12 @@ import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from jitaudit import configuration, manifest, planning, probing, scanning, stalling, warming
+from jitaudit import configuration, gating, manifest, planning, probing, scanning, stalling, warming
 from jitaudit import doctor as diagnosing
 from jitaudit.errors import JitauditError, RequestError, SetupError
+from jitaudit.gating import Question
 from jitaudit.report import doctor as doctor_report
+from jitaudit.report import gate as gate_report
 from jitaudit.report import probe as probe_report
 from jitaudit.report import scan as scan_report
 from jitaudit.report import stall as stall_report
@@ -38,7 +41,9 @@ app = typer.Typer(
 )
 
 SEE = "See"
+JUDGE = "Judge"
 ACT = "Act"
+CORES = len(os.sched_getaffinity(0))
 
 
 class Format(enum.StrEnum):
@@ -47,6 +52,17 @@ class Format(enum.StrEnum):
     text = "text"
     json = "json"
     markdown = "markdown"
+
+
+class GateFormat(enum.StrEnum):
+    """What a gate's verdict is printed as."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+    junit = "junit"
+    sarif = "sarif"
+    github = "github"
 
 
 class DataFormat(enum.StrEnum):
@@ -150,7 +166,7 @@ ManifestsOrTargets = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[MANIFEST|TARGET]...",
-        help="Manifests (.json, united), or launchers to probe first. None: [tool.jitaudit] sweeps, else the kernels "
+        help="Manifests (.json, united), or launchers to probe first. None: \\[tool.jitaudit] sweeps, else the kernels "
         "shipped here, floored. The kernels' modules are imported.",
         show_default=False,
     ),
@@ -182,6 +198,37 @@ Generic = Annotated[
     bool, typer.Option("--generic", help="Add the one variant without classes that fits every launch of its types.")
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Set damaged entries aside and compile them again.")]
+Base = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REF",
+        help="Compare with a git revision (origin/main), or a release that is installed to be imported "
+        "(pypi:liger-kernel==0.8.4), instead of the lock.",
+        show_default=False,
+    ),
+]
+Architectures = Annotated[
+    str | None,
+    typer.Option(
+        "--target", metavar="ARCH", help="The GPU to count for.", show_default="[tool.jitaudit] targets, else cuda:90"
+    ),
+]
+Update = Annotated[bool, typer.Option("--update", help="Allow what is reached now: write jitaudit.lock.json.")]
+Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; it stands in the lock.", show_default=False)]
+Tighten = Annotated[
+    bool, typer.Option("--tighten", help="Lower the budgets, and drop from the lock, what nothing reaches.")
+]
+GatePrinted = Annotated[GateFormat, typer.Option("--format", help="How to print the verdict.")]
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write it there too, as .sarif, .xml (JUnit), .md, .json or .txt says.",
+        show_default=False,
+    ),
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="More than a screen.")]
 
 
@@ -261,6 +308,41 @@ def scan(
     _note(scan_report.summary(result))
 
 
+@app.command(rich_help_panel=JUDGE)
+def gate(
+    arguments: Targets = None,
+    base: Base = None,
+    architecture: Architectures = None,
+    axes: Axes = None,
+    groups: Groups = None,
+    kernels: Kernels = None,
+    gpu: Gpu = False,
+    update: Update = False,
+    reason: Reason = None,
+    tighten: Tighten = False,
+    form: GatePrinted = GateFormat.text,
+    outputs: Outputs = None,
+    force: Force = False,
+    verbose: Verbose = False,
+) -> None:
+    """Fail when a kernel exceeds its budget, grows without bound, or has variants that lock or base do not have."""
+    files = {path: gate_report.format_of(path, form.value) for path in outputs or ()}
+    for path in files:
+        manifest.require_writable(path, force=force)
+    if (reason is None) == update:
+        raise RequestError('--update and --reason go together: jitaudit gate --update --reason "why"')
+    narrowing = Narrowing(_axes(axes), tuple(groups or ()), tuple(kernels or ()), gpu=gpu)
+    question = Question(tuple(arguments or ()), architecture, narrowing, base, reason, tighten)
+    with _progress() as progress:
+        gated = gating.gate(configuration.read(Path.cwd()), question, date.today(), progress)
+    for path, written in files.items():
+        manifest.write_whole(gate_report.printed(gated, written, verbose=verbose).encode(), path, force=force)
+    _emit(gate_report.printed(gated, form.value, verbose=verbose))
+    _note(gate_report.summary(gated))
+    if not gated.passed:
+        raise typer.Exit(1)
+
+
 @app.command(rich_help_panel=ACT)
 def warm(
     arguments: ManifestsOrTargets = None,
@@ -270,7 +352,7 @@ def warm(
     axes: Axes = None,
     groups: Groups = None,
     kernels: Kernels = None,
-    jobs: Jobs = os.cpu_count() or 1,
+    jobs: Jobs = CORES,
     timeout: Timeout = 600.0,
     budget: Seconds = None,
     generic: Generic = False,
