@@ -1,0 +1,95 @@
+"""Accept what a gate found: write the lock anew, lower budgets that became too loose."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from jitaudit.errors import RequestError
+from jitaudit.gating import lock as locks
+from jitaudit.gating.drift import Drift, Name
+from jitaudit.gating.lock import Lock, LockedKernel, kernel_sweeps
+from jitaudit.gating.verdicts import Breach, Verdict
+from jitaudit.manifest import write_whole
+from jitaudit.model import Manifest
+
+
+def updated(lock: Lock | None, manifest: Manifest, drift: Drift, groups: tuple[str, ...], reason: str) -> Lock:
+    """The lock that allows what the manifest reaches. `groups` are those that were looked at; none: all."""
+    covered = _covered(lock, groups)
+    kernels = {(k.id, k.group): k for k in manifest.kernels if not covered or k.group in covered}
+    entries = {(entry.id, entry.group): entry for entry in (lock.targets.get(manifest.target, ()) if lock else ())}
+
+    def entry(name: Name) -> LockedKernel:
+        keys = drift.known.get(name, frozenset()) - drift.gone.get(name, frozenset()) | drift.new.get(name, frozenset())
+        sweeps = kernel_sweeps(kernels[name]) if name in kernels else entries[name].sweeps
+        drifted = name in drift.new or name in drift.gone
+        return locks.locked(*name, keys, sweeps, reason if drifted else entries[name].reason)
+
+    names = (entries.keys() | kernels.keys()) - _lost(drift)
+    return _with(lock, manifest.target, tuple(entry(name) for name in sorted(names, key=str)), covered)
+
+
+def tightened(lock: Lock, manifest: Manifest, drift: Drift) -> Lock:
+    """The lock without the variants that nothing reaches. What is new stays out."""
+    entries = [entry for entry in lock.targets.get(manifest.target, ()) if (entry.id, entry.group) not in _lost(drift)]
+
+    def entry(old: LockedKernel) -> LockedKernel:
+        gone = drift.gone.get((old.id, old.group), frozenset())
+        return locks.locked(old.id, old.group, old.keys - gone, old.sweeps, old.reason) if gone else old
+
+    return _with(lock, manifest.target, tuple(map(entry, entries)), lock.groups)
+
+
+def accepted(verdict: Verdict, codes: tuple[str, ...], why: str) -> Verdict:
+    """The verdict with its breaches of some codes excused."""
+
+    def excuse(breach: Breach) -> Breach:
+        applies = breach.code in codes and breach.excused is None
+        return msgspec.structs.replace(breach, fails=False, excused=why) if applies else breach
+
+    return msgspec.structs.replace(verdict, breaches=tuple(map(excuse, verdict.breaches)))
+
+
+def lower_budgets(file: Path, budgets: dict[str, int]) -> None:
+    """Write smaller budgets into a configuration file, leaving all else as it is.
+
+    Raises RequestError where the file writes them in another form than a line each.
+    """
+    text = file.read_text(encoding="utf-8")
+    lowered = _LINE.sub(lambda match: _lowered(match, budgets), text)
+    wanted = tomllib.loads(text)
+    table = wanted if file.name != "pyproject.toml" else wanted["tool"]["jitaudit"]
+    table["budget"] |= budgets
+    if tomllib.loads(lowered) != wanted:
+        lines = ", ".join(f'"{glob}" = {most}' for glob, most in budgets.items())
+        raise RequestError(f"{file}: write the budgets by hand, a line each: {lines}")
+    write_whole(lowered.encode(), file, force=True)
+
+
+_LINE = re.compile(r"""^(\s*(?:"([^"\n]*)"|'([^'\n]*)')\s*=\s*)\d[\d_]*""", re.MULTILINE)
+
+
+def _lowered(match: re.Match[str], budgets: dict[str, int]) -> str:
+    glob = match[2] or match[3]
+    return f"{match[1]}{budgets[glob]}" if glob in budgets else match[0]
+
+
+def _lost(drift: Drift) -> set[Name]:
+    """The kernels of which no allowed variant is left."""
+    return {name for name, gone in drift.gone.items() if gone == drift.known[name] and name not in drift.new}
+
+
+def _covered(lock: Lock | None, groups: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The groups that the new lock covers: those of the old one and those that were asked for."""
+    if lock is None:
+        return groups or None
+    return None if lock.groups is None else tuple(sorted({*lock.groups, *groups}))
+
+
+def _with(lock: Lock | None, target: str, kernels: tuple[LockedKernel, ...], groups: tuple[str, ...] | None) -> Lock:
+    targets = (lock.targets if lock else {}) | {target: kernels}
+    return Lock(schema_version=locks.LOCK_VERSION, groups=groups, targets=targets)

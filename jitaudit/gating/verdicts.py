@@ -1,0 +1,247 @@
+"""The gate's word on each kernel: over its budget, unbounded, drifted, never launched, or fine. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Literal
+
+import msgspec
+
+from jitaudit.configuration import Configuration, Ignore, kernel_name, matches
+from jitaudit.gating import words
+from jitaudit.gating.drift import Drift, Drifted, Name, Scope, explained, renamed
+from jitaudit.gating.lock import shared_lines
+from jitaudit.judging import Reach
+from jitaudit.model import Finding, Kernel, Manifest, SweepRun
+
+Word = Literal["PASS", "OVER", "UNBOUNDED", "NEW", "GONE", "NEVER LAUNCHED", "NOT COUNTED", "NEW SWEEP"]
+
+CODES: dict[str, tuple[str, Word]] = {
+    "JA301": ("over-budget", "OVER"),
+    "JA304": ("unbounded", "UNBOUNDED"),
+    "JA302": ("new-variant", "NEW"),
+    "JA303": ("gone-variant", "GONE"),
+    "JA006": ("never-launched", "NEVER LAUNCHED"),
+    "JA305": ("not-counted", "NOT COUNTED"),
+    "JA306": ("new-sweep", "NEW SWEEP"),
+}
+"""The codes that the gate judges by, with their names and words, the worst first."""
+
+NOTES = {"JA307": "unused-suppression", "JA308": "expired-suppression", "JA309": "loose-budget", "JA310": "moved-sweep"}
+"""The codes of what the gate only notes."""
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """One thing that the gate holds against a kernel or a sweep."""
+
+    code: str
+    message: str
+    cause: str
+    remedy: str
+    command: str
+    """What to run next."""
+    fails: bool
+    excused: str | None = None
+    """Why it does not fail: a suppression, or an update of the lock."""
+
+    @property
+    def word(self) -> Word:
+        """``OVER``, ``NEW``, …"""
+        return CODES[self.code][1]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The gate's word on one kernel, or on a sweep that tells nothing about its kernels."""
+
+    target: str
+    kernel: str | None = None
+    group: str | None = None
+    sweep: str | None = None
+    variants: int = 0
+    budget: int | None = None
+    breaches: tuple[Breach, ...] = ()
+    """The worst first."""
+    new: tuple[str, ...] = ()
+    """The lines in which each new variant differs from the kernel's others."""
+    gone: tuple[str, ...] = ()
+    drifted: tuple[Drifted, ...] = ()
+    """The first of the new ones, beside what is allowed."""
+    file: str | None = None
+    line: int | None = None
+
+    @property
+    def word(self) -> Word:
+        """The worst that is not excused."""
+        return next((breach.word for breach in self.breaches if breach.excused is None), "PASS")
+
+    @property
+    def fails(self) -> bool:
+        """Whether it fails the gate."""
+        return any(breach.fails for breach in self.breaches)
+
+    @property
+    def name(self) -> str:
+        """The kernel as the gate writes it, or the sweep."""
+        return kernel_name(self.kernel or self.sweep or "", self.group)
+
+
+def judge(
+    manifest: Manifest,
+    drift: Drift | None,
+    configuration: Configuration,
+    scope: Scope,
+    today: date,
+    advice: words.Advice,
+) -> tuple[Verdict, ...]:
+    """A verdict on each kernel and on each sweep that could not be counted, by name.
+
+    `today` decides which suppressions still hold.
+    """
+    kernels = {(kernel.id, kernel.group): kernel for kernel in manifest.kernels}
+    never = {f.kernel: f for f in manifest.findings if f.code == "JA006" and f.kernel is not None}
+    lost = sorted(set(drift.gone if drift else ()) - kernels.keys(), key=str)
+    verdicts = [
+        *(_on_kernel(kernel, manifest, drift, configuration, advice) for kernel in kernels.values()),
+        *(_on_lost(name, drift, manifest, configuration, advice) for name in lost if drift and name[0] not in never),
+        *(_on_never_launched(id, manifest, advice) for id in never if scope.holds(id, None)),
+        *(_on_sweep(run, manifest, advice) for run in manifest.sweeps if run.verdict != "pass"),
+    ]
+    judged = sorted((_excused(verdict, configuration.ignore, today) for verdict in verdicts), key=lambda v: v.name)
+    return tuple(judged)
+
+
+def notes(verdicts: Sequence[Verdict], configuration: Configuration, scope: Scope, today: date) -> tuple[Finding, ...]:
+    """Suppressions that nothing needs or that are over, and budgets that became too loose."""
+    found = []
+    for ignore in configuration.ignore:
+        used = any(_covers(ignore, verdict, breach) for verdict in verdicts for breach in verdict.breaches)
+        if not used and scope.sees_all_of(ignore.kernel):
+            message = f"nothing needs the suppression ({ignore.reason}); delete it"
+            found.append(_note("JA307", ignore.kernel, f"{ignore.code}: {message}"))
+        elif used and ignore.until is not None and ignore.until < today:
+            found.append(_note("JA308", ignore.kernel, f"{ignore.code}: held until {ignore.until}; fix it or renew it"))
+    for glob, most in loose(verdicts, configuration, scope).items():
+        message = f"the budget is {configuration.budget[glob]}, {most} are reached; jitaudit gate --tighten lowers it"
+        found.append(_note("JA309", glob, message))
+    return tuple(found)
+
+
+def loose(verdicts: Sequence[Verdict], configuration: Configuration, scope: Scope) -> dict[str, int]:
+    """The budgets that are larger than what their kernels reach, with what they reach. The default is left alone."""
+    reached: dict[str, int] = {}
+    for verdict in verdicts:
+        decides = configuration.budget_of(verdict.kernel, verdict.group) if verdict.kernel else None
+        if decides is not None:
+            reached[decides[0]] = max(verdict.variants, reached.get(decides[0], 0))
+    return {
+        glob: reached[glob]
+        for glob, most in configuration.budget.items()
+        if reached.get(glob, most) < most and glob != "default" and scope.sees_all_of(glob)
+    }
+
+
+def _on_kernel(
+    kernel: Kernel, manifest: Manifest, drift: Drift | None, configuration: Configuration, advice: words.Advice
+) -> Verdict:
+    name = (kernel.id, kernel.group)
+    budget = configuration.budget_of(*name)
+    reach = Reach(kernel, manifest.sweeps)
+    new = drift.new.get(name, frozenset()) if drift else frozenset()
+    gone = drift.gone.get(name, frozenset()) if drift else frozenset()
+    known = drift.known.get(name, frozenset()) if drift else frozenset()
+    shared = shared_lines([*new, *gone, *known])
+    verdict = Verdict(
+        target=manifest.target,
+        kernel=kernel.id,
+        group=kernel.group,
+        variants=len(kernel.variants),
+        budget=budget[1] if budget else None,
+        new=tuple(_varying(key, shared) for key in sorted(new)),
+        gone=tuple(_varying(key, shared) for key in sorted(gone)),
+        drifted=explained(new, known),
+        file=kernel.file,
+        line=kernel.line,
+    )
+    command = advice.explain(kernel.id, manifest.target)
+    breaches = []
+    if budget is not None and verdict.variants > budget[1]:
+        message = f"{words.variants(verdict.variants)}, budget {budget[1]} ({budget[0]!r})"
+        breaches.append(Breach("JA301", message, words.cause(reach), words.remedy(reach), command, fails=True))
+    elif budget is None and reach.growth == "linear":
+        message = f"{words.variants(verdict.variants)} here, no budget, and more with every step of the axis"
+        breaches.append(Breach("JA304", message, words.cause(reach), words.remedy(reach), command, fails=True))
+    if drift is not None and new:
+        former = renamed(name, drift, manifest)
+        cause = words.drift_cause(verdict.drifted, reach) if known else words.arrival(former)
+        remedy = words.drift_remedy(verdict.drifted, reach, advice) if known else advice.accept("the kernel")
+        message = f"{words.variants(len(new))} of {verdict.variants} not allowed yet" + _and_gone(len(gone))
+        breaches.append(Breach("JA302", message, cause, remedy, command, fails=configuration.drift != "allow"))
+    elif gone:
+        message = f"{words.variants(len(gone))} of {len(known)} gone"
+        breach = Breach("JA303", message, words.LOST, advice.accept("the loss"), command, configuration.drift == "fail")
+        breaches.append(breach)
+    return msgspec.structs.replace(verdict, breaches=tuple(breaches))
+
+
+def _on_lost(
+    name: Name, drift: Drift, manifest: Manifest, configuration: Configuration, advice: words.Advice
+) -> Verdict:
+    """The verdict on a kernel that is allowed and that nothing launches any more."""
+    heirs = [heir for heir in drift.new if renamed(heir, drift, manifest) == name[0] and heir[1] == name[1]]
+    cause = words.departure(heirs[0][0] if heirs else None)
+    message = f"the kernel is gone, and its {words.variants(len(drift.gone[name]))}"
+    command = advice.probe(manifest.target)
+    breach = Breach("JA303", message, cause, advice.accept("the loss"), command, configuration.drift == "fail")
+    shared = shared_lines(drift.gone[name])
+    gone = tuple(_varying(key, shared) for key in sorted(drift.gone[name]))
+    return Verdict(target=manifest.target, kernel=name[0], group=name[1], gone=gone, breaches=(breach,))
+
+
+def _on_never_launched(id: str, manifest: Manifest, advice: words.Advice) -> Verdict:
+    remedy = "add a sweep that launches it, or delete the kernel"
+    breach = Breach("JA006", words.NEVER, words.NEVER_CAUSE, remedy, advice.probe(manifest.target), True)
+    return Verdict(target=manifest.target, kernel=id, breaches=(breach,), file=_file_of(id, manifest))
+
+
+def _on_sweep(run: SweepRun, manifest: Manifest, advice: words.Advice) -> Verdict:
+    reasons = [f"{f.code} {f.message}" for f in manifest.findings if f.sweep == run.name]
+    message = f"counted {run.counted:,} of {run.cases:,} cases: {run.verdict}"
+    cause = reasons[0] if reasons else "its cases launched no kernel"
+    remedy = "make every case of the sweep run; what is not counted is not judged"
+    breach = Breach("JA305", message, cause, remedy, advice.probe(manifest.target), True)
+    return Verdict(target=manifest.target, sweep=run.name, breaches=(breach,))
+
+
+def _excused(verdict: Verdict, ignores: tuple[Ignore, ...], today: date) -> Verdict:
+    def excuse(breach: Breach) -> Breach:
+        for ignore in ignores:
+            if _covers(ignore, verdict, breach) and (ignore.until is None or today <= ignore.until):
+                until = "" if ignore.until is None else f" until {ignore.until}"
+                return msgspec.structs.replace(breach, fails=False, excused=f"suppressed{until}: {ignore.reason}")
+        return breach
+
+    return msgspec.structs.replace(verdict, breaches=tuple(map(excuse, verdict.breaches)))
+
+
+def _covers(ignore: Ignore, verdict: Verdict, breach: Breach) -> bool:
+    return ignore.code == breach.code and matches(verdict.kernel or verdict.sweep or "", verdict.group, ignore.kernel)
+
+
+def _and_gone(gone: int) -> str:
+    return f", {gone} gone" if gone else ""
+
+
+def _varying(key: tuple[str, ...], shared: frozenset[str]) -> str:
+    return ", ".join(line for line in key if line not in shared)
+
+
+def _file_of(kernel: str, manifest: Manifest) -> str | None:
+    """The file of a kernel's module, where another kernel of it was launched."""
+    module = kernel.rpartition(":")[0]
+    files: Iterator[str] = (k.file for k in manifest.kernels if k.id.rpartition(":")[0] == module)
+    return next(files, module if module.endswith(".py") else None)
+
+
+def _note(code: str, kernel: str, message: str) -> Finding:
+    return Finding(code=code, name=NOTES[code], message=message, kernel=kernel)

@@ -1,0 +1,34 @@
+"""`jitaudit gate` as GitHub's workflow commands: an annotation at each kernel that fails."""
+
+from __future__ import annotations
+
+from jitaudit.gating import Gate
+from jitaudit.report.failures import failure, failures
+
+
+def github(gate: Gate) -> str:
+    """A line an annotation: errors for what fails, warnings for the notes. GitHub shows the first ten of each."""
+    lines = []
+    for verdict in failures(gate):
+        title, *body = failure(verdict)
+        breach = next(breach for breach in verdict.breaches if breach.fails)
+        place = {} if verdict.file is None else {"file": verdict.file, "line": str(verdict.line or 1)}
+        heading = f"{breach.word} {verdict.name} ({breach.code})"
+        lines.append(_command("error", place | {"title": heading}, "\n".join([title, *body])))
+    for note in gate.notes:
+        heading = f"{note.code} {note.name}"
+        lines.append(_command("warning", {"title": heading}, f"{note.kernel or note.sweep}: {note.message}"))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _command(level: str, properties: dict[str, str], message: str) -> str:
+    written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{level} {written}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
