@@ -232,34 +232,36 @@ class Cause(msgspec.Struct, frozen=True):
 
 RemedyKind = Literal[
     "drop",
-    "do_not_specialize",
-    "do_not_specialize_on_alignment",
-    "runtime",
-    "annotate",
-    "floor",
-    "cast",
     "retype",
+    "cast",
     "align",
+    "floor",
     "option",
     "bucket",
+    "runtime",
+    "annotate",
+    "do_not_specialize_on_alignment",
+    "do_not_specialize",
 ]
+"""In the order in which the remedies of one launch act: first the call site, then the kernel."""
 
 
-class Remedy(msgspec.Struct, frozen=True, order=True):
+class Remedy(msgspec.Struct, frozen=True):
     """A change to one argument that merges variants. `setting` is what the kind needs to know:
 
-    ================================  ==========================================================================
-    ``drop``                          take it out: the body never reads it
-    ``do_not_specialize``             list it there; ``…_on_alignment`` likewise
-    ``runtime``                       no longer constexpr; setting ``do_not_specialize``: and listed there
-    ``annotate``                      give it the type in `setting` (``i64``)
-    ``floor``                         at the call site: pass no less than `setting`
-    ``cast``                          at the call site: a tensor of the element type in `setting` (``i64``)
-    ``retype``                        at the call site: pass ``bool``, ``int`` or ``float``
-    ``align``                         at the call site: allocate on a 16-byte boundary, or copy
-    ``option``                        at the call site: always launch with the option at `setting`
-    ``bucket``                        of an autotune key: round it up to a power of two
-    ================================  ==========================================================================
+    ==================================  ====================================================================
+    ``drop``                            take it out: the body never reads it
+    ``retype``                          at the call site: always pass a ``bool``, ``int`` or ``float``
+    ``cast``                            at the call site: pass a tensor of this element type (``i64``)
+    ``align``                           at the call site: allocate on a 16-byte boundary, or copy
+    ``floor``                           at the call site: pass no less than this
+    ``option``                          at the call site: launch with this value of the option, always
+    ``bucket``                          of an autotune key: round it up to a power of two
+    ``runtime``                         no longer constexpr; with ``do_not_specialize``: and listed there
+    ``annotate``                        give the parameter this type (``i64``)
+    ``do_not_specialize_on_alignment``  list it there
+    ``do_not_specialize``               list it there
+    ==================================  ====================================================================
     """
 
     kind: RemedyKind
@@ -269,7 +271,7 @@ class Remedy(msgspec.Struct, frozen=True, order=True):
     @property
     def at_call_site(self) -> bool:
         """Whether the launcher changes, rather than the kernel."""
-        return self.kind in ("drop", "floor", "cast", "retype", "align", "option", "bucket")
+        return self.kind in ("drop", "retype", "cast", "align", "floor", "option", "bucket")
 
 
 class Count(msgspec.Struct, frozen=True):

@@ -104,7 +104,12 @@ class Reach:
     @cached_property
     def causes(self) -> tuple[Cause, ...]:
         """The arguments that split the kernel, in the order of its parameters, one cause for each kind."""
-        return tuple(cause for title in self.columns for cause in self._causes_of(title))
+        return tuple(cause for causes in self.causes_by_title.values() for cause in causes)
+
+    @cached_property
+    def causes_by_title(self) -> dict[str, tuple[Cause, ...]]:
+        """The same, by the name of the column."""
+        return {title: tuple(self._causes_of(title)) for title in self.columns}
 
     @cached_property
     def growth(self) -> Growth:

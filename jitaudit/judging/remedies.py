@@ -1,0 +1,179 @@
+"""What could be changed so that variants merge, and the count that each change leads to, found by computing it. Pure.
+
+*Intended* is what is meant to differ and is left alone: None-ness, flags and names (constexprs that are no numbers),
+dtypes, numbers and options that no axis of ints moves, and what an autotuner sets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from jitaudit.judging.reach import Column, Reach, all_ints
+from jitaudit.judging.rewriting import number_of, rewritten
+from jitaudit.model import Cause, CauseKind, Kernel, ParameterUse, Remedy, SweepRun
+
+_WIDEST = ("i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "fp64", "fp32", "bf16", "fp16")
+"""Element types in the order in which a cast prefers them."""
+
+
+class Remedies:
+    """A kernel's remedies, and what any set of them comes to."""
+
+    def __init__(self, kernel: Kernel, sweeps: Sequence[SweepRun]) -> None:
+        self.reach = Reach(kernel, sweeps)
+        self._uses = {parameter.name: parameter.use for parameter in kernel.parameters}
+
+    @cached_property
+    def choices(self) -> tuple[tuple[Remedy, ...], ...]:
+        """For each thing that could be mended: its remedies, the one to prefer first."""
+        found: dict[tuple[str, CauseKind], tuple[Remedy, ...]] = {}
+        for cause in self.reach.causes:
+            if not self.is_intended(cause):
+                found[cause.argument, cause.kind] = tuple(self._remedies(cause))
+        return tuple(dict.fromkeys(choice for choice in found.values() if choice))
+
+    @cached_property
+    def all(self) -> tuple[Remedy, ...]:
+        """Every remedy once."""
+        return tuple(dict.fromkeys(remedy for choice in self.choices for remedy in choice))
+
+    @cached_property
+    def unmended(self) -> tuple[Cause, ...]:
+        """What splits, is not intended, and has no remedy here."""
+        causes = (cause for cause in self.reach.causes if not self.is_intended(cause))
+        return tuple(cause for cause in causes if not any(self._remedies(cause)))
+
+    def count(self, remedies: Iterable[Remedy]) -> int:
+        """The number of variants with all of `remedies`."""
+        chosen = list(remedies)
+        columns = []
+        for column in self.reach.columns.values():
+            mine = [
+                r for r in chosen if r.argument == column.name and (r.kind == "option") is (column.option is not None)
+            ]
+            if not mine:
+                columns.append(column.ids)
+                continue
+            texts = [rewritten(text, mine) for text in column.texts]
+            if any(remedy.kind == "option" for remedy in mine):
+                texts = [None] * len(texts)
+            if len(set(texts)) > 1:
+                ids: dict[str | None, int] = {}
+                merged = [ids.setdefault(text, len(ids)) for text in texts]
+                columns.append([merged[item] for item in column.ids])
+        return self.reach.count(columns)
+
+    @cached_property
+    def intended(self) -> int:
+        """The number of variants that differ in something intended."""
+        columns = []
+        for title, column in self.reach.columns.items():
+            kinds = {cause.kind for cause in self.reach.causes_by_title[title] if self.is_intended(cause)}
+            classes = [c for kind, c in column.classes(self.reach.facets(column)).items() if kind in kinds]
+            columns += [[texts[item] for item in column.ids] for texts in classes]
+        return self.reach.count(columns)
+
+    def is_intended(self, cause: Cause) -> bool:
+        """Whether what this cause splits is meant to differ."""
+        match cause.kind:
+            case "none" | "autotune":
+                return True
+            case "constexpr":
+                numbers = [number_of(f"constexpr {text}") for text in cause.classes]
+                if _are_flags_of_several_types(numbers):
+                    return False
+                plain = [number for number in numbers if number is not None and type(number) is not bool]
+                return not plain or (bool(self.reach.grids) and not self._by_ints(cause))
+            case "dtype":
+                mixed = {"int", "float", "bool"} & set(cause.classes)
+                return len(mixed) < 2 and not self._by_ints(cause)
+            case "option":
+                return not self._by_ints(cause)
+            case _:
+                return False
+
+    def _by_ints(self, cause: Cause) -> bool:
+        """Whether an axis of ints moves it."""
+        axes = (grid.axes[axis] for grid in self.reach.grids.values() for axis in cause.axis if axis in grid.axes)
+        return any(all_ints(values) for values in axes)
+
+    def _remedies(self, cause: Cause) -> Iterator[Remedy]:
+        name = cause.argument
+        if cause.kind == "option":
+            values = [value for value in cause.classes if value != "default"]
+            if values and all(value.isdigit() for value in values):
+                yield Remedy("option", name, max(map(int, values)))
+            return
+        use = self._uses.get(name)
+        column = self.reach.columns[name]
+        if any(text is not None and text.startswith("(") for text in column.texts):
+            return
+        if use == "unread":
+            yield Remedy("drop", name)
+            return
+        match cause.kind:
+            case "constexpr":
+                yield from _for_constexpr(name, column, use)
+            case "int_class":
+                yield Remedy("do_not_specialize", name)
+                if "%16" in cause.classes:
+                    yield Remedy("do_not_specialize_on_alignment", name)
+            case "alignment":
+                listed = [Remedy("do_not_specialize_on_alignment", name), Remedy("do_not_specialize", name)]
+                aligned = [Remedy("align", name)]
+                yield from aligned + listed if use == "vector" else listed + aligned
+            case "address_range":
+                yield Remedy("do_not_specialize", name)
+            case "width":
+                if set(cause.classes) <= {"i32", "i64"} and len(_scalar_types(column)) == 1:
+                    yield Remedy("annotate", name, "i64")
+            case "dtype":
+                yield from _for_dtype(name, column, cause)
+            case _:
+                return
+
+
+def _concerns(remedy: Remedy, column: Column) -> bool:
+    return remedy.argument == column.name and (remedy.kind == "option") is (column.option is not None)
+
+
+def _for_constexpr(name: str, column: Column, use: ParameterUse | None) -> Iterator[Remedy]:
+    numbers = [number_of(text) for text in column.texts]
+    if _are_flags_of_several_types(numbers):
+        yield Remedy("retype", name, "bool")
+        return
+    ints = [number for number in numbers if type(number) is int]
+    powers = bool(ints) and len(ints) == len(column.texts) and all(n > 0 and n & (n - 1) == 0 for n in ints)
+    if use != "static":
+        yield Remedy("runtime", name, "do_not_specialize")
+        yield Remedy("runtime", name)
+    if powers:
+        yield Remedy("floor", name, max(ints))
+
+
+def _for_dtype(name: str, column: Column, cause: Cause) -> Iterator[Remedy]:
+    scalars = _scalar_types(column)
+    if len(scalars) > 1:
+        ints = {text for text in column.texts if text and re.match(r"[iu]\d+ ", text)}
+        flags = all(text.endswith(("=1", "%16")) for text in ints)
+        yield Remedy("retype", name, "float" if "float" in scalars else "bool" if flags else "int")
+    elements = [text.removeprefix("*") for text in cause.classes if text.startswith("*")]
+    if len(elements) > 1 and all(element in _WIDEST for element in elements):
+        yield Remedy("cast", name, min(elements, key=_WIDEST.index))
+
+
+def _scalar_types(column: Column) -> set[str]:
+    """Of a runtime argument: whether it arrives as an int, a float or a bool."""
+    types = set()
+    for text in column.texts:
+        if text is not None and (match := re.match(r"([iu]\d+ )|(u1|i1)$|((?:fp|bf)\d+)$", text)):
+            types.add("int" if match[1] else "bool" if match[2] else "float")
+    return types
+
+
+def _are_flags_of_several_types(numbers: Sequence[bool | int | float | None]) -> bool:
+    """True with 1 or 1.0, False with 0 or 0.0: one flag, spelled in several types."""
+    known = [number for number in numbers if number is not None]
+    return len({type(number) for number in known}) > 1 and all(number in (0, 1) for number in known)
