@@ -17,8 +17,8 @@ from jitaudit.model import SCHEMA_VERSION, Autotuner, Box, Finding, Kernel, Mani
 
 def encode(manifest: Manifest) -> bytes:
     """The file's bytes: sorted keys, one item a line, the same for the same manifest."""
-    builtins = msgspec.to_builtins(manifest, str_keys=True)  # the ordered encoding takes no other keys
-    return msgspec.json.format(msgspec.json.encode(builtins, order="deterministic"), indent=1) + b"\n"
+    builtins = msgspec.to_builtins(manifest, str_keys=True, order="deterministic")  # JSON's keys are strings
+    return msgspec.json.format(msgspec.json.encode(builtins), indent=1) + b"\n"
 
 
 def decode(data: bytes, name: str) -> Manifest:
