@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from jitaudit.jit.device_objects import device_objects
 from jitaudit.jit.patching import patched
 from jitaudit.jit.stops import Unsupported
 from jitaudit.jit.target import DeviceProfile
@@ -52,8 +53,9 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
     import torch
 
     hip = profile.backend == "hip"
-    stream, event, graph, capture_graph, generator = _classes()
-    current = [stream()]
+    objects = device_objects()
+    stream, generator = objects.Stream, objects.Generator
+    current, default_generator = [stream()], generator("cuda")
 
     def properties(device: object = None) -> _Properties:
         return _Properties(profile, asked)
@@ -85,8 +87,15 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
         "default_stream": always(stream()),
         "set_stream": set_stream,
         "get_stream_from_external": lambda pointer, device=None: stream(),
-        "get_rng_state": always(torch.zeros(16, dtype=torch.uint8)),
-        "get_rng_state_all": always([torch.zeros(16, dtype=torch.uint8)]),
+        "get_rng_state": lambda device=None: default_generator.get_state(),
+        "get_rng_state_all": lambda: [default_generator.get_state()],
+        "set_rng_state": lambda new_state, device=None: default_generator.set_state(new_state) and None,
+        "set_rng_state_all": lambda new_states: default_generator.set_state(new_states[0]) and None,
+        "manual_seed": lambda seed: default_generator.manual_seed(seed) and None,
+        "manual_seed_all": lambda seed: default_generator.manual_seed(seed) and None,
+        "seed": lambda: default_generator.seed() and None,
+        "seed_all": lambda: default_generator.seed() and None,
+        "initial_seed": lambda: default_generator.initial_seed(),
         "memory_stats": always({}),
         "memory_summary": always(""),
         "memory_snapshot": always([]),
@@ -94,17 +103,17 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
         "graph_pool_handle": always((0, 0)),
         "Stream": stream,
         "ExternalStream": stream,
-        "Event": event,
-        "CUDAGraph": graph,
-        "graph": capture_graph,
-        "default_generators": (generator(),),
+        "Event": objects.Event,
+        "CUDAGraph": objects.CUDAGraph,
+        "graph": objects.graph,
+        "default_generators": (default_generator,),
     }
     cuda |= dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported"), always(True))
     cuda |= dict.fromkeys(("_is_compiled",), always(True))
     cuda |= dict.fromkeys(("is_current_stream_capturing", "_is_in_bad_fork"), always(False))
     cuda |= dict.fromkeys(("device_count",), always(1))
     cuda |= dict.fromkeys(("current_device", "_exchange_device", "_maybe_exchange_device", "_get_device"), always(0))
-    cuda |= dict.fromkeys(("memory_allocated", "memory_reserved", "memory_cached", "initial_seed"), always(0))
+    cuda |= dict.fromkeys(("memory_allocated", "memory_reserved", "memory_cached"), always(0))
     cuda |= dict.fromkeys(("max_memory_allocated", "max_memory_reserved", "max_memory_cached"), always(0))
     cuda |= dict.fromkeys(
         (
@@ -140,6 +149,7 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
         *((torch.cuda, name, _own(answer)) for name, answer in cuda.items()),
         *((torch.accelerator, n, _own(answer)) for n, answer in accelerator.items() if hasattr(torch.accelerator, n)),
         (torch, "Generator", generator),
+        (torch.autocast, "__enter__", _refuse_autocast(torch.autocast.__enter__)),
         (torch._C, "_cuda_getCurrentRawStream", always(0)),
         (torch._C, "_cuda_getDeviceCount", always(1)),
         (torch._C, "_cuda_getDevice", always(0)),
@@ -151,9 +161,29 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
     ]
 
 
+def _refuse_autocast(enter: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Autocast goes by a tensor's true device, so on stand-ins it would cast nothing, and keys would be wrong."""
+
+    def refuse(context: Any) -> Any:
+        if context.device == "cuda" and context._enabled:
+            raise Unsupported('torch.autocast("cuda")')
+        return enter(context)
+
+    return refuse
+
+
 def _own(answer: Any) -> Any:
     """A function object of each attribute's own: torch's compiler refuses to see one under two names."""
     return answer if not isinstance(answer, types.FunctionType) else lambda *args, **kwargs: answer(*args, **kwargs)
+
+
+_PROPERTIES = {
+    "name", "major", "minor", "is_multi_gpu_board", "is_integrated", "multi_processor_count", "total_memory", "uuid",
+    "max_threads_per_multi_processor", "max_threads_per_block", "warp_size", "regs_per_multiprocessor", "clock_rate",
+    "shared_memory_per_block", "shared_memory_per_block_optin", "shared_memory_per_multiprocessor", "L2_cache_size",
+    "gcnArchName", "memory_clock_rate", "memory_bus_width", "pci_bus_id", "pci_device_id", "pci_domain_id",
+}  # fmt: skip
+"""What torch's properties have. A name that is none of them is the launcher's to miss, as on a GPU."""
 
 
 class _Properties:
@@ -168,84 +198,10 @@ class _Properties:
         if name in ("major", "minor"):
             self._asked("capability")
             return profile.capability[name == "minor"]
+        if name not in _PROPERTIES:
+            raise AttributeError(f"'torch._C._CudaDeviceProperties' object has no attribute '{name}'")
         value = getattr(profile, name, None)
-        if name.startswith("__") or name == "backend":
-            raise AttributeError(name)
         if value is None:
             raise Unsupported(f"torch.cuda.get_device_properties().{name}")
         self._asked(name)
         return value
-
-
-def _classes() -> tuple[type, type, type, type, type]:
-    """Stream, Event, CUDAGraph, graph and Generator that keep the calls of the real ones and do nothing."""
-    import torch
-
-    device = torch.device("cuda", 0)
-
-    class Stream(torch.cuda.Stream):
-        cuda_stream = 0
-        stream_id = 0
-        device_index = 0
-        priority = 0
-
-        def __new__(cls, *args: object, **kwargs: object) -> Stream:
-            return object.__new__(cls)
-
-        def __init__(self, *args: object, **kwargs: object) -> None:
-            self.device = device
-
-        def wait_event(self, event: object) -> None: ...
-        def wait_stream(self, stream: object) -> None: ...
-        def synchronize(self) -> None: ...
-        def query(self) -> bool:
-            return True
-
-        def record_event(self, event: Any = None) -> Any:
-            return event or Event()
-
-        def __enter__(self) -> Stream:
-            return self
-
-        def __exit__(self, *raised: object) -> None: ...
-        def __eq__(self, other: object) -> bool:
-            return self is other
-
-        def __hash__(self) -> int:
-            return id(self)
-
-        def __repr__(self) -> str:
-            return "<torch.cuda.Stream offline>"
-
-    class Event(torch.cuda.Event):
-        def __new__(cls, *args: object, **kwargs: object) -> Event:
-            return object.__new__(cls)
-
-        def __init__(self, *args: object, **kwargs: object) -> None: ...
-        def record(self, stream: object = None) -> None: ...
-        def wait(self, stream: object = None) -> None: ...
-        def synchronize(self) -> None: ...
-        def query(self) -> bool:
-            return True
-
-        def elapsed_time(self, end_event: object) -> float:
-            raise Unsupported("torch.cuda.Event.elapsed_time")
-
-    class CUDAGraph:
-        def capture_begin(self, *args: object, **kwargs: object) -> None: ...
-        def capture_end(self) -> None: ...
-        def replay(self) -> None: ...
-        def reset(self) -> None: ...
-        def pool(self) -> tuple[int, int]:
-            return (0, 0)
-
-    class graph:
-        def __init__(self, cuda_graph: object, *args: object, **kwargs: object) -> None: ...
-        def __enter__(self) -> None: ...
-        def __exit__(self, *raised: object) -> None: ...
-
-    class Generator(torch.Generator):
-        def __new__(cls, device: object = "cuda") -> Generator:
-            return super().__new__(cls, "cpu")  # type: ignore[call-arg]
-
-    return Stream, Event, CUDAGraph, graph, Generator

@@ -158,7 +158,7 @@ def _dispatch_mode() -> Any:
                 kwargs = {**kwargs, "device": meta}
             if kwargs.get("pin_memory"):
                 kwargs = {**kwargs, "pin_memory": False}
-            if func.namespace not in _TORCH_NAMESPACES and (key := _implementation(func)):
+            if key := _implementation(func):
                 with self:
                     return func._op_dk(key, *args, **kwargs)
             _torch_depth += 1
@@ -185,9 +185,15 @@ _TORCH_NAMESPACES = {
 
 
 def _implementation(func: Any) -> Any:
-    """The key of a custom operator's own implementation, which a meta tensor would not reach."""
+    """The key of an operator's own implementation in Python, which a meta tensor would not reach.
+
+    A custom operator has one, and so has an operator of torch whose CUDA implementation a library replaced.
+    """
     import torch
 
+    if func.namespace in _TORCH_NAMESPACES:
+        replaced = f"{func.namespace}/{func.name().partition('::')[2]}/CUDA" in torch.library._impls
+        return torch._C.DispatchKey.CUDA if replaced else None
     for name in ("CUDA", "CompositeExplicitAutograd"):
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), name):
             return getattr(torch._C.DispatchKey, name)
