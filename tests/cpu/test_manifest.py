@@ -49,7 +49,7 @@ def test_a_file_has_an_item_a_line_and_sorted_keys():
     data = encode(manifest_of({"b": {(0, 0)}, "a": {(1, 0)}})).decode()
     assert data.startswith(f'{{\n "schema_version": {SCHEMA_VERSION},\n "target": "cuda:90",\n')
     assert data.endswith("\n}\n")
-    assert [line for line in data.splitlines() if '"i32 any"' in line] == ['      "n": "i32 any",'] * 2
+    assert [line for line in data.splitlines() if '"i32 any"' in line] == ['       "n": "i32 any",'] * 2
     assert data.index('"x": "a"') < data.index('"x": "b"')
 
 
