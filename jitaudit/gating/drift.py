@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from jitaudit.configuration import matches
-from jitaudit.gating.lock import Key, Lock, kernel_sweeps, key_lines, shared_lines, split_line
+from jitaudit.gating.lock import Key, Lock, kernel_sweeps, key_lines, ordered, shared_lines, split_line
 from jitaudit.model import Kernel, Manifest
 
 Name = tuple[str, str | None]
@@ -89,8 +89,8 @@ def against_base(manifest: Manifest, base: Manifest, comparable: Collection[str]
 
 def explained(new: Iterable[Key], known: Iterable[Key]) -> tuple[Drifted, ...]:
     """The first of the new variants of one kernel, each beside its nearest."""
-    allowed = sorted(known)
-    fresh = sorted(new)
+    allowed = ordered(known)
+    fresh = ordered(new)
     shared = shared_lines([*allowed, *fresh])
     return tuple(_nearest(key, allowed, shared) for key in fresh[:EXPLAINED])
 

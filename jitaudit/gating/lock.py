@@ -94,6 +94,11 @@ def locked(kernel: str, group: str | None, keys: Iterable[Key], sweeps: tuple[st
     )
 
 
+def ordered(keys: Iterable[Key]) -> list[Key]:
+    """Variants in an order in which 64 comes before 128."""
+    return sorted(keys, key=lambda key: [_natural(line) for line in key])
+
+
 def encode(lock: Lock) -> bytes:
     """The file's bytes: kernels sorted, a variant a line."""
     return msgspec.json.format(msgspec.json.encode(lock, order="deterministic"), indent=1) + b"\n"

@@ -11,8 +11,8 @@ import msgspec
 from jitaudit.configuration import Configuration, Ignore, kernel_name, matches
 from jitaudit.gating import words
 from jitaudit.gating.drift import Drift, Drifted, Name, Scope, explained, renamed
-from jitaudit.gating.lock import shared_lines
-from jitaudit.judging import Reach
+from jitaudit.gating.lock import ordered, shared_lines
+from jitaudit.judging.remedies import Remedies
 from jitaudit.model import Finding, Kernel, Manifest, SweepRun
 
 Word = Literal["PASS", "OVER", "UNBOUNDED", "NEW", "GONE", "NEVER LAUNCHED", "NOT COUNTED", "NEW SWEEP"]
@@ -146,7 +146,8 @@ def _on_kernel(
 ) -> Verdict:
     name = (kernel.id, kernel.group)
     budget = configuration.budget_of(*name)
-    reach = Reach(kernel, manifest.sweeps)
+    remedies = Remedies(kernel, manifest.sweeps)
+    reach = remedies.reach
     new = drift.new.get(name, frozenset()) if drift else frozenset()
     gone = drift.gone.get(name, frozenset()) if drift else frozenset()
     known = drift.known.get(name, frozenset()) if drift else frozenset()
@@ -157,8 +158,8 @@ def _on_kernel(
         group=kernel.group,
         variants=len(kernel.variants),
         budget=budget[1] if budget else None,
-        new=tuple(_varying(key, shared) for key in sorted(new)),
-        gone=tuple(_varying(key, shared) for key in sorted(gone)),
+        new=tuple(_varying(key, shared) for key in ordered(new)),
+        gone=tuple(_varying(key, shared) for key in ordered(gone)),
         drifted=explained(new, known),
         file=kernel.file,
         line=kernel.line,
@@ -167,14 +168,14 @@ def _on_kernel(
     breaches = []
     if budget is not None and verdict.variants > budget[1]:
         message = f"{words.variants(verdict.variants)}, budget {budget[1]} ({budget[0]!r})"
-        breaches.append(Breach("JA301", message, words.cause(reach), words.remedy(reach), command, fails=True))
+        breaches.append(Breach("JA301", message, words.cause(reach), words.remedy(remedies), command, fails=True))
     elif budget is None and reach.growth == "linear":
         message = f"{words.variants(verdict.variants)} here, no budget, and more with every step of the axis"
-        breaches.append(Breach("JA304", message, words.cause(reach), words.remedy(reach), command, fails=True))
+        breaches.append(Breach("JA304", message, words.cause(reach), words.remedy(remedies), command, fails=True))
     if drift is not None and new:
         former = renamed(name, drift, manifest)
         cause = words.drift_cause(verdict.drifted, reach) if known else words.arrival(former)
-        remedy = words.drift_remedy(verdict.drifted, reach, advice) if known else advice.accept("the kernel")
+        remedy = words.drift_remedy(verdict.drifted, remedies, advice) if known else advice.accept("the kernel")
         message = f"{words.variants(len(new))} of {verdict.variants} not allowed yet" + _and_gone(len(gone))
         breaches.append(Breach("JA302", message, cause, remedy, command, fails=configuration.drift != "allow"))
     elif gone:
@@ -194,7 +195,7 @@ def _on_lost(
     command = advice.probe(manifest.target)
     breach = Breach("JA303", message, cause, advice.accept("the loss"), command, configuration.drift == "fail")
     shared = shared_lines(drift.gone[name])
-    gone = tuple(_varying(key, shared) for key in sorted(drift.gone[name]))
+    gone = tuple(_varying(key, shared) for key in ordered(drift.gone[name]))
     return Verdict(target=manifest.target, kernel=name[0], group=name[1], gone=gone, breaches=(breach,))
 
 

@@ -12,23 +12,27 @@ import msgspec
 from jitaudit.boxes import compact
 from jitaudit.gating.drift import Drifted
 from jitaudit.judging import Reach
-from jitaudit.model import Cause, CauseKind
+from jitaudit.judging.plans import plan
+from jitaudit.judging.remedies import Remedies
+from jitaudit.model import Cause, Remedy, RemedyKind
 
 LOST = "no case reaches them any more"
 
 NEVER = "no case of the sweeps launches it"
 NEVER_CAUSE = "its variants are not counted, so nothing guards them"
 
-_REMEDIES: dict[CauseKind, str] = {
-    "constexpr": "make {} a runtime argument in do_not_specialize; round it up to few values if it is a block",
-    "int_class": "list {} in do_not_specialize",
-    "alignment": "list {} in do_not_specialize_on_alignment, or pass a view that starts on 16 bytes",
-    "dtype": "pass {} as one type",
-    "width": "give {} a fixed width: annotate it tl.int64",
-    "none": "pass {} always, or never",
-    "option": "launch with one {}",
-    "autotune": "bucket the autotuner's key, or tune {} less finely",
-    "address_range": "allocate {} below, or above, 2 GB",
+_CHANGES: dict[RemedyKind, str] = {
+    "drop": "drop {argument}, which the body never reads",
+    "do_not_specialize": "list {argument} in do_not_specialize",
+    "do_not_specialize_on_alignment": "list {argument} in do_not_specialize_on_alignment",
+    "runtime": "make {argument} a runtime argument",
+    "annotate": "annotate {argument}: tl.{setting}",
+    "floor": "pass no {argument} below {setting}",
+    "cast": "pass {argument} as {setting} always",
+    "retype": "pass {argument} as {setting} always",
+    "align": "pass a {argument} that starts on 16 bytes",
+    "option": "launch with {argument}={setting} always",
+    "bucket": "round {argument} of the autotuner's key up to a power of two",
 }
 
 
@@ -71,10 +75,12 @@ def cause(reach: Reach) -> str:
     return "; ".join([*told, *([f"{len(causes) - 3} more"] if len(causes) > 3 else [])])
 
 
-def remedy(reach: Reach) -> str:
-    """What to do about the argument that splits a kernel most."""
-    worst = min(reach.causes, key=lambda cause: cause.without)
-    return f"{_REMEDIES[worst.kind].format(worst.argument)} ({variants(worst.without)} without it)"
+def remedy(remedies: Remedies) -> str:
+    """The changes that lead to the fewest variants."""
+    steps = plan(remedies)
+    if not steps:
+        return "what splits it is meant to differ: raise the budget, or sweep less"
+    return f"{'; then '.join(_change(step.remedy) for step in steps[:3])}: {variants(steps[-1].count)}"
 
 
 def drift_cause(drifted: Sequence[Drifted], reach: Reach) -> str:
@@ -86,11 +92,11 @@ def drift_cause(drifted: Sequence[Drifted], reach: Reach) -> str:
     return f"{argument} was {was}, is {now} {moved}".rstrip()
 
 
-def drift_remedy(drifted: Sequence[Drifted], reach: Reach, advice: Advice) -> str:
+def drift_remedy(drifted: Sequence[Drifted], remedies: Remedies, advice: Advice) -> str:
     """What to do about the argument in which most new variants differ."""
     argument, _ = _main_change(drifted)
-    kinds: list[CauseKind] = [cause.kind for cause in reach.causes if cause.argument == argument]
-    undo = _REMEDIES[kinds[0]].format(argument) if kinds else f"give {argument} back the class that it had"
+    changes = [_change(step.remedy) for step in plan(remedies) if step.remedy.argument == argument]
+    undo = changes[0] if changes else f"give {argument} back the class that it had"
     return f"{undo}; or {advice.accept('it')}"
 
 
@@ -102,6 +108,11 @@ def arrival(former: str | None) -> str:
 def departure(heir: str | None) -> str:
     """Why all of a kernel's variants are gone."""
     return "no case launches it any more" if heir is None else f"the kernel looks renamed to {heir}"
+
+
+def _change(remedy: Remedy) -> str:
+    listed = " in do_not_specialize" if remedy.kind == "runtime" and remedy.setting else ""
+    return _CHANGES[remedy.kind].format(argument=remedy.argument, setting=remedy.setting) + listed
 
 
 def _moved(cause: Cause) -> str:

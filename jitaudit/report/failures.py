@@ -26,7 +26,7 @@ def failure(verdict: Verdict) -> list[str]:
         *(f"  {line}" for line in changes(verdict)),
         f"  cause   {first.cause}",
         f"  remedy  {first.remedy}",
-        *(f"  also    {breach.word}: {breach.message}; {breach.remedy}" for breach in others),
+        *(f"  also    {breach.word}: {breach.message}" for breach in others),
         f"  run     {first.command}",
     ]
 
