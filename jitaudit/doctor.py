@@ -5,11 +5,9 @@ Only reads: nothing is created, no module of torch or Triton is loaded, no drive
 
 from __future__ import annotations
 
-import getpass
 import os
 import platform
 import re
-import tempfile
 import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -25,6 +23,7 @@ from jitaudit.jit.environment import (
     c_compiler,
     cache_setting,
     gpus,
+    inductor_directory,
     is_supported,
     package,
     variables,
@@ -179,7 +178,7 @@ def _triton_cache(root: Path, deadline: float, *, has_torch: bool) -> TritonCach
         mount_point=mount_point,
         obstacle=_obstacle(setting.path, standing),
         usage=measure(setting.path, deadline),
-        inductor_moves_to=os.path.join(_inductor_directory(), "triton", "<device>") if moves else None,
+        inductor_moves_to=os.path.join(inductor_directory(), "triton", "<device>") if moves else None,
     )
 
 
@@ -220,7 +219,7 @@ def _other_caches(deadline: float) -> Iterator[JitCache]:
     home = os.path.expanduser("~")
     dot_cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
     for tool, variable, default, below in (
-        ("Inductor", "TORCHINDUCTOR_CACHE_DIR", _inductor_directory(), ""),
+        ("Inductor", "TORCHINDUCTOR_CACHE_DIR", inductor_directory(), ""),
         ("vLLM", "VLLM_CACHE_ROOT", os.path.join(dot_cache, "vllm"), ""),
         ("FlashInfer", "FLASHINFER_WORKSPACE_BASE", home, os.path.join(".cache", "flashinfer")),
         ("DeepGEMM", "DG_JIT_CACHE_DIR", os.path.join(home, ".deep_gemm"), ""),
@@ -231,20 +230,6 @@ def _other_caches(deadline: float) -> Iterator[JitCache]:
         path = os.path.join(given or default, below).rstrip(os.sep)
         if usage := measure(path, deadline):
             yield JitCache(tool, path, variable if given else "default", usage)
-
-
-def _inductor_directory() -> str:
-    if given := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
-        return given
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a uid with no name, as containers have
-        user = f"uid_{os.getuid()}"
-    try:
-        temporary = tempfile.gettempdir()
-    except OSError:  # no directory here can be written
-        temporary = "/tmp"
-    return os.path.join(temporary, "torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user))
 
 
 def _package_warnings(triton: Package, torch: Package) -> Iterator[Caution]:

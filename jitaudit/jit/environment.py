@@ -6,11 +6,13 @@ defaults are those of Triton 3.6 to 3.9.
 
 from __future__ import annotations
 
+import getpass
 import os
 import platform
 import re
 import shutil
 import subprocess
+import tempfile
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -100,6 +102,27 @@ def cache_setting() -> CacheSetting:
     home = os.environ.get("TRITON_HOME")
     path = os.path.join(os.path.expanduser("~/") if home is None else home, ".triton", "cache")
     return CacheSetting(path, "default" if home is None else "TRITON_HOME", manager, remote)
+
+
+def is_hashed_as_text(variable: str) -> bool:
+    """Whether a variable's own text is in the disk hash; the others are there only through what they change."""
+    return any(variable in names for names in _LISTED.values())
+
+
+def inductor_directory() -> str:
+    """Where Inductor keeps its cache. At a process's first graph it moves Triton's to ``triton/<device>`` below it,
+    unless TRITON_CACHE_DIR is set."""
+    if given := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
+        return given
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a uid with no name, as containers have
+        user = f"uid_{os.getuid()}"
+    try:
+        temporary = tempfile.gettempdir()
+    except OSError:  # no directory here can be written
+        temporary = "/tmp"
+    return os.path.join(temporary, "torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user))
 
 
 def c_compiler() -> Compiler:
