@@ -67,6 +67,13 @@ def require_gpu() -> str:
     return torch.cuda.get_device_name()
 
 
+def hash_installation() -> None:
+    """Have Triton hash its own installation, as the first compile or look-up of a process does."""
+    from triton.runtime.cache import triton_key
+
+    triton_key()
+
+
 def synchronize() -> None:
     """Wait for the GPU."""
     import torch

@@ -1,7 +1,8 @@
 """Take a sweep's cases in serving order, in a fresh process, and time each: what stood still, for what, for how long.
 
 With a GPU the launches are real. Without one they are captured, and each new variant is really compiled at the case
-that reaches it, so that the compile part alone is measured.
+that reaches it: a case's seconds are then those of its compiles alone. What a process pays once whatever it compiles,
+hashing the Triton installation, is paid before.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ import msgspec
 from jitaudit.errors import RequestError
 from jitaudit.jit.capture import SeenVariant, capturing
 from jitaudit.jit.compiling import CompileFailed, compile_variant
-from jitaudit.jit.timing import Kind, Stopwatch, peak_device_bytes, require_gpu, synchronize, timing_triton
+from jitaudit.jit.timing import (
+    Kind,
+    Stopwatch,
+    hash_installation,
+    peak_device_bytes,
+    require_gpu,
+    synchronize,
+    timing_triton,
+)
 from jitaudit.model import Manifest
 from jitaudit.sweeping.axes import axis_text, group_name
 from jitaudit.sweeping.process import Progress, ask, serve
@@ -109,7 +118,7 @@ def _serve(request: Serving, progress: Progress) -> Served:
             for steps in passes:
                 begun = time.perf_counter()
                 for number, (text, call) in enumerate(cases):
-                    steps.append(_step(text, call, finish, watch, begun))
+                    steps.append(_step(text, call, finish, watch, begun, request.gpu))
                     progress(request.group or request.target.text, number + 1, len(cases))
         except KeyboardInterrupt:
             partial = True
@@ -141,7 +150,9 @@ def _cases(loaded: Loaded, request: Serving) -> Iterator[tuple[str, Callable[[],
             yield text, lambda sweep=narrowed, case=case: sweep(**case)  # type: ignore[misc]
 
 
-def _step(text: str, call: Callable[[], object], finish: Callable[[], None], watch: Stopwatch, begun: float) -> Step:
+def _step(
+    text: str, call: Callable[[], object], finish: Callable[[], None], watch: Stopwatch, begun: float, gpu: bool
+) -> Step:
     start, error = time.perf_counter(), None
     try:
         call()
@@ -150,6 +161,9 @@ def _step(text: str, call: Callable[[], object], finish: Callable[[], None], wat
         error = f"{type(raised).__name__}: {str(raised).strip().partition(chr(10))[0]}"
     seconds = time.perf_counter() - start
     waits = tuple(Wait(w.kind, w.kernel, w.start - begun, w.seconds, w.stages) for w in watch.take())
+    if not gpu:
+        waits = tuple(wait for wait in waits if wait.kind == "compile")
+        seconds = sum(wait.seconds for wait in waits)
     return Step(text, start - begun, seconds, waits, error)
 
 
@@ -164,6 +178,7 @@ def _really(request: Serving, watch: Stopwatch) -> Iterator[Callable[[], None]]:
 def _offline(request: Serving, watch: Stopwatch) -> Iterator[Callable[[], None]]:
     """Capture, and compile each variant that a case is the first to reach."""
     with capturing(request.architecture) as capture, timing_triton(watch):
+        hash_installation()
         done: set[int] = set()
 
         def finish() -> None:
