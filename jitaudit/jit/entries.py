@@ -233,7 +233,7 @@ def _content(folder: _Folder, directory: str) -> Entry | Broken | Companion:
         digest=digest,
         target=f"{backend}:{printable(str(metadata.target.arch))}",
         triton=printable(metadata.triton_version),
-        options=dict(_changed_options(backend, fields)),
+        options=dict(changed_options(backend, fields)),
         variables={
             name: str(value) for name, value in sorted(fields.items()) if re.fullmatch(r"[A-Z][A-Z0-9_]*", name)
         },
@@ -288,7 +288,8 @@ def _base32(digest: str) -> str:
         raise _Unusable("its hash is no hexadecimal number") from None
 
 
-def _changed_options(backend: str, fields: dict[str, object]) -> Iterator[tuple[str, Scalar]]:
+def changed_options(backend: str, fields: dict[str, object]) -> Iterator[tuple[str, Scalar]]:
+    """The options in an entry's metadata that a launch can set and that are not the backend's defaults."""
     for name, default in sorted((_DEFAULTS | _BACKEND_DEFAULTS[backend]).items()):
         value = fields.get(name, default)
         if value in ([], "none") and not default:  # how a version writes that there is nothing

@@ -76,7 +76,7 @@ def _sighting(found: Found, entry: Entry, above: str, sources: Sources) -> Sight
         target=entry.target,
         triton=entry.triton or UNKNOWN,
         file=file,
-        line=line,
+        line=line - (definition.decorators if definition else 0),
         parameters=parameters,
         variables=entry.variables,
         bytes=found.bytes,

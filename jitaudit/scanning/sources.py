@@ -23,6 +23,8 @@ class Definition(msgspec.Struct, frozen=True):
 
     qualname: str
     parameters: tuple[Parameter, ...]
+    decorators: int
+    """Lines of decorators above the ``def``, which compiled code counts as its line."""
 
 
 class Sources:
@@ -44,7 +46,8 @@ class Sources:
         for function in at_line or (named if len(named) == 1 else []):
             names = iter(parameter.arg for parameter in function.arguments)
             if all(argument in names for argument in arguments):
-                return Definition(function.qualname, tuple(_parameters(function, set(arguments))))
+                decorators = function.node.lineno - function.lines[0]
+                return Definition(function.qualname, tuple(_parameters(function, set(arguments))), decorators)
         return None
 
     def module(self, file: str) -> str:
