@@ -114,8 +114,8 @@ def _generator() -> type:
         def __init__(self, device: object = "cpu") -> None:
             self._seed, self._offset = 0, 0
 
-        @property  # type: ignore[override]
-        def device(self) -> torch.device:
+        @property
+        def device(self) -> torch.device:  # type: ignore[override]
             return torch.device("cuda", 0)
 
         def get_state(self) -> torch.Tensor:

@@ -10,10 +10,14 @@ from types import FrameType
 
 
 class CaseStopped(BaseException):
-    """The launcher needs something that is not known offline. `line` is the launcher's own FILE:LINE."""
+    """The launcher needs something that is not known offline. `line` is the launcher's own FILE:LINE.
 
-    def __init__(self, message: str) -> None:
+    `alike` is equal for stops of one reason, whatever the sizes.
+    """
+
+    def __init__(self, message: str, alike: str | None = None) -> None:
         self.line = launcher_line()
+        self.alike = f"{self.line}: {alike or message}"
         super().__init__(f"{self.line}: {message}")
 
 
@@ -21,7 +25,7 @@ class HostRead(CaseStopped):
     """The launcher read a value that nobody knows."""
 
     def __init__(self, operation: str, tensor: str) -> None:
-        super().__init__(f"{operation} reads an unknown {tensor} on the host")
+        super().__init__(f"{operation} reads an unknown {tensor} on the host", operation)
 
 
 class Unsupported(CaseStopped):

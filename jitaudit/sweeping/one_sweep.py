@@ -32,6 +32,9 @@ class Stop(msgspec.Struct, frozen=True):
 
     code: str
     message: str
+    """That of the first case."""
+    alike: str
+    """Equal for cases that stopped for one reason."""
     points: tuple[Point, ...]
 
 
@@ -155,7 +158,7 @@ class SweepRunner:
 
     def _run_part(self, group: str | None, members: Sequence[int]) -> Part:
         self._capture.seed()
-        stops: dict[tuple[str, str], list[Point]] = {}
+        stops: dict[tuple[str, str], tuple[str, list[Point]]] = {}
         hosts: set[str] = set()
         counted = 0
         for done, index in enumerate(members):
@@ -166,7 +169,8 @@ class SweepRunner:
             if reason is None:
                 counted += 1
             else:
-                stops.setdefault(reason, []).append(point)
+                code, message, alike = reason
+                stops.setdefault((code, alike), (message, []))[1].append(point)
             self._progress(self._name, done + 1, len(self._cases))
         seen = [kernel for kernel in self._capture.take().values() if any(v.cases for v in kernel.variants.values())]
         findings: list[Finding] = []
@@ -174,7 +178,9 @@ class SweepRunner:
         return Part(
             counted=counted,
             kernels=kernels,
-            stops=tuple(Stop(code, message, tuple(points)) for (code, message), points in stops.items()),
+            stops=tuple(
+                Stop(code, message, alike, tuple(points)) for (code, alike), (message, points) in stops.items()
+            ),
             findings=tuple(findings),
             firsts={
                 noun.id: tuple(
@@ -187,24 +193,25 @@ class SweepRunner:
             opaque=self._capture.opaque.numbers,
         )
 
-    def _run_case(self, index: int, case: dict[str, Any]) -> tuple[str, str] | None:
-        """Run one case; the code and message of what stopped it."""
+    def _run_case(self, index: int, case: dict[str, Any]) -> tuple[str, str, str] | None:
+        """Run one case. What stopped it: the code, the message, and what is equal for cases alike."""
         self._capture.begin(index)
         try:
             self._sweep(**case)
         except CaseStopped as stop:
-            return "JA009" if isinstance(stop, HostRead) else "JA014", str(stop)
+            return "JA009" if isinstance(stop, HostRead) else "JA014", str(stop), stop.alike
         except (Exception, SystemExit) as error:
-            return "JA013", _raised(error)
+            where, message = _raised(error)
+            return "JA013", f"{where}{message}", where
         self._capture.end()
         return None
 
     def _stop_findings(self, stops: list[Stop]) -> Iterator[Finding]:
         names = {"JA009": "host-read", "JA013": "case-raised", "JA014": "unsupported"}
-        united: dict[tuple[str, str], list[Point]] = {}
+        united: dict[tuple[str, str], tuple[str, list[Point]]] = {}
         for stop in stops:
-            united.setdefault((stop.code, stop.message), []).extend(stop.points)
-        for (code, message), points in united.items():
+            united.setdefault((stop.code, stop.alike), (stop.message, []))[1].extend(stop.points)
+        for (code, _), (message, points) in united.items():
             more = f" ({len(points)} cases)" if len(points) > 1 else ""
             first = self._point_text(points[0])
             yield Finding(code=code, name=names[code], message=message + more, sweep=self._name, case=first)
@@ -324,7 +331,8 @@ def _few(cases: Sequence[str]) -> str:
     return "; ".join(cases[:3]) + (f"; … {len(cases) - 3} more" if len(cases) > 3 else "")
 
 
-def _raised(error: BaseException) -> str:
+def _raised(error: BaseException) -> tuple[str, str]:
+    """Where a launcher raised what, and the message."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     message = str(error).strip().partition("\n")[0]
-    return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: {message}"
+    return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: ", message
