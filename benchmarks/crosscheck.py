@@ -58,12 +58,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="+")
     parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--axis", action="append", default=[], metavar="NAME=VALUES", help="as jitaudit probe has it")
     arguments = parser.parse_args()
+    axes = dict(axis.split("=", 1) for axis in arguments.axis)
     rows = []
     for target in arguments.targets:
         try:
-            launched = _launch(target)
-            predicted = run([target], launched.target, Narrowing())
+            launched = _launch(target, axes)
+            predicted = run([target], launched.target, Narrowing(axes=axes))
         except JitauditError as error:
             print(f"{target}: {error}")
             continue
@@ -81,8 +83,8 @@ def main() -> None:
     raise SystemExit(equal != len(rows) or not rows)
 
 
-def _launch(target: str) -> Manifest:
-    request = Request(target=read_target(target), architecture="", narrowing=Narrowing(gpu=True))
+def _launch(target: str, axes: dict[str, str]) -> Manifest:
+    request = Request(target=read_target(target), architecture="", narrowing=Narrowing(axes=axes, gpu=True))
     return ask("benchmarks.launching", request, Answer, target, lambda *_: None).manifest
 
 

@@ -41,7 +41,8 @@ def raises_at_two(bs):
 
 @jitaudit.sweep(bs=jitaudit.ints(1, 400))
 def long(bs):
-    fill_kernel[(1,)](torch.empty(64, dtype=torch.int32, device="cuda"), bs, BLOCK=64, num_warps=1 << bs % 4, maxnreg=32 + bs)
+    out = torch.empty(64, dtype=torch.int32, device="cuda")
+    fill_kernel[(1,)](out, bs, BLOCK=64, num_warps=1 << bs % 4, maxnreg=32 + bs)
 """
 
 
