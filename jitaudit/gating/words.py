@@ -71,7 +71,9 @@ def variants(count: int) -> str:
 def cause(reach: Reach) -> str:
     """The arguments that split a kernel most, with what moves them."""
     causes = sorted(reach.causes, key=lambda cause: cause.without)
-    told = [f"{c.argument} {c.kind} {_classes(c.classes)} {_moved(c)}" for c in causes[:3]]
+    told = [
+        f"{c.argument} {c.kind} {_classes(c.classes)} {_moved(c) if reach.grids else ''}".rstrip() for c in causes[:3]
+    ]
     return "; ".join([*told, *([f"{len(causes) - 3} more"] if len(causes) > 3 else [])])
 
 
