@@ -16,10 +16,11 @@ import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from jitaudit import configuration, gating, manifest, planning, probing, scanning, stalling, warming
+from jitaudit import checking, configuration, gating, manifest, planning, probing, scanning, stalling, warming
 from jitaudit import doctor as diagnosing
 from jitaudit.errors import JitauditError, RequestError, SetupError
 from jitaudit.gating import Question
+from jitaudit.report import check as check_report
 from jitaudit.report import doctor as doctor_report
 from jitaudit.report import gate as gate_report
 from jitaudit.report import probe as probe_report
@@ -340,6 +341,29 @@ def gate(
     _emit(gate_report.printed(gated, form.value, verbose=verbose))
     _note(gate_report.summary(gated))
     if not gated.passed:
+        raise typer.Exit(1)
+
+
+@app.command(rich_help_panel=JUDGE)
+def check(
+    arguments: ManifestsOrTargets = None,
+    architecture: Architecture = "cuda:90",
+    cache_directory: CacheDirectory = None,
+    sweeps: SweepFiles = None,
+    axes: Axes = None,
+    groups: Groups = None,
+    kernels: Kernels = None,
+    form: PrintedData = DataFormat.text,
+    verbose: Verbose = False,
+) -> None:
+    """Say whether a server started here finds every variant, and why not; compiles nothing, no GPU needed."""
+    cache = planning.cache_here(cache_directory)
+    narrowing = Narrowing(_axes(axes), tuple(groups or ()), tuple(kernels or ()))
+    with _progress() as progress:
+        asked = planning.wanted(arguments or (), architecture, narrowing, sweeps or (), progress)
+        checked = checking.check_cache(*asked, cache, progress)
+    _emit(checked if form is DataFormat.json else check_report.text(checked, verbose=verbose))
+    if not checked.passes:
         raise typer.Exit(1)
 
 

@@ -123,6 +123,13 @@ class Rebuilder:
         raise NotWarmable(f"the kernel no longer has this variant: {'; '.join(differing)}")
 
 
+def always_compiles() -> bool:
+    """Whether Triton is told to compile every variant again in every process (``TRITON_ALWAYS_COMPILE``)."""
+    from triton import knobs
+
+    return bool(knobs.compilation.always_compile)
+
+
 def hashed_parts() -> Parts:
     """What enters every disk hash for the target that Triton compiles for now."""
     import triton
