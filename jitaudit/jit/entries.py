@@ -3,7 +3,8 @@
 An entry is a directory named after the base32 of Triton's disk hash. Triton 3.6 to 3.9 put into it ``NAME.source`` and
 ``NAME.ttir`` … (unless ``TRITON_STORE_BINARY_ONLY``), ``NAME.cubin`` or ``NAME.hsaco``, ``NAME.json`` (the metadata:
 target, options, key variables, the hash) and, last, ``__grp__NAME.json``, which lists the others with absolute paths:
-without it the entry is never a hit. Host builds and autotuners' results live in directories of the same kind.
+without it the entry is never a hit. ``jitaudit warm`` puts a digest of their content into the others' names. Host builds
+and autotuners' results live in directories of the same kind.
 """
 
 from __future__ import annotations
@@ -144,6 +145,7 @@ class _Folder:
         self.path = path
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self.names: dict[str, os.stat_result] = {}
+        self._files: dict[str, str] = {}
         self.being_written = False
         self.many = False
         try:
@@ -175,6 +177,13 @@ class _Folder:
         self.written = max((status.st_mtime_ns for status in self.names.values()), default=own)
         self.bytes = sum(status.st_size for status in self.names.values() if stat.S_ISREG(status.st_mode))
 
+    def follow(self, group: dict[str, str]) -> None:
+        """Know each file that a group lists by the group's name for it; ``jitaudit warm`` names files by content."""
+        listed = {name: os.path.basename(path) for name, path in group.items()}
+        found = {name: self.names[file] for name, file in listed.items() if file in self.names}
+        self.names = {name: status for name, status in self.names.items() if name not in listed} | found
+        self._files = listed
+
     def open(self, name: str, limit: int) -> int:
         """A descriptor of a regular file of at most `limit` bytes."""
         if name not in self.names:
@@ -182,7 +191,7 @@ class _Folder:
         if stat.S_ISLNK(self.names[name].st_mode):
             raise _Unusable(f"{printable(name)} is a symbolic link, not followed", known=False)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(name, flags, dir_fd=self._descriptor)
+        descriptor = os.open(self._files.get(name, name), flags, dir_fd=self._descriptor)
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)
@@ -216,6 +225,8 @@ def _content(folder: _Folder, directory: str) -> Entry | Broken | Companion:
         return Broken("more than one group file", known=False)
     metadata_name = groups[0].removeprefix("__grp__")
     group = _decode(folder, groups[0], _Group).child_paths
+    if isinstance(group, dict):
+        folder.follow(group)
     missing = sorted(name for name in group if name not in folder.names)
     if missing or metadata_name not in group:
         return Broken(f"{printable(missing[0] if missing else metadata_name)} is missing from its group")
