@@ -212,8 +212,8 @@ def _reasons(row: Row) -> Iterator[str]:
         yield f"{hidden:,} more by what is folded: {', '.join(row.folded)}"
     elif hidden:
         yield f"{hidden:,} more by what does not show"
-    elif row.entries == 1:
-        yield "one entry"
+    elif row.variants == 1:
+        yield "one variant"
 
 
 def _late_reasons(row: Row) -> Iterator[str]:
@@ -298,7 +298,7 @@ def _findings(findings: Sequence[Finding], verbose: bool) -> Iterator[str]:
             yield f"{finding.code} {finding.name} {finding.kernel}: {finding.message}"
     opaque = sum(finding.code == "JA012" for finding in findings)
     if opaque and not verbose:
-        yield f"JA012 not-warmable: {opaque:,} kernels have values (constexpr, =1, None) that are opaque: only hashed"
+        yield f"JA012 not-warmable: {opaque:,} kernels have values (constexpr, =1, None) that were not told: opaque"
 
 
 def _build(build: Build, *, first: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -133,10 +134,9 @@ def read_time(text: str) -> int:
 
     Raises RequestError where it is neither.
     """
-    try:
-        return Path(text).stat().st_mtime_ns
-    except (OSError, ValueError):
-        pass
+    if text:  # an empty path would be the working directory
+        with suppress(OSError, ValueError):
+            return Path(text).stat().st_mtime_ns
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

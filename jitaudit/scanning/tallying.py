@@ -107,7 +107,8 @@ def life(sightings: Iterable[Sighting]) -> Life:
 def tally(key: RowKey, sightings: Sequence[Sighting], before: Sequence[Sighting] | None, span: Life) -> Row:
     """One row. `before`: what the sightings are compared with, if with anything."""
     times = sorted(sighting.written for sighting in sightings if sighting.written is not None)
-    parts = [shown(sighting) for sighting in sightings]
+    names = _names([*sightings, *(before or ())])
+    parts = [shown(sighting, names) for sighting in sightings]
     return Row(
         kernel=key[0],
         target=key[1],
@@ -124,18 +125,22 @@ def tally(key: RowKey, sightings: Sequence[Sighting], before: Sequence[Sighting]
         hours=dict(sorted(Counter(_hour(time) for time in times).items())),
         growing=grows(times, span),
         places=dict(sorted(Counter(sighting.place for sighting in sightings).items())),
-        folded=tuple(_folded(sightings)),
+        folded=tuple(_folded(sightings, names)),
         splits=tuple(sorted(_splits(parts), key=lambda split: (split.without, split.argument))),
-        differences=() if before is None else _differences(parts, {shown(sighting) for sighting in before}),
+        differences=() if before is None else _differences(parts, {shown(sighting, names) for sighting in before}),
     )
 
 
-def shown(sighting: Sighting) -> Parts:
-    """The parts of a key that show in its entry: what is opaque is left out."""
+def shown(sighting: Sighting, names: Sequence[str]) -> Parts:
+    """The parts of a key that show in its entry: what is opaque is left out.
+
+    `names`: of the arguments that any entry of the kernel has; one that this entry lacks was folded here.
+    """
+    own = sighting.key.arguments
     arguments = {
-        name: tuple(facet for facet in facets(text) if facet[1] != "opaque")
-        for name, text in sighting.key.arguments.items()
-        if name not in ("<folded>", "<arguments>")
+        name: tuple(facet for facet in facets(own.get(name, "folded")) if facet[1] != "opaque")
+        for name in names
+        if name in own or _was_folded(name, own)
     }
     options: dict[str, Facets] = {name: (("option", str(value)),) for name, value in sighting.key.options.items()}
     return tuple(sorted((arguments | options | _surroundings(sighting)).items()))
@@ -162,11 +167,23 @@ def _hour(time: int) -> str:
     return datetime.fromtimestamp(time // HOUR * 3600, UTC).strftime("%Y-%m-%dT%HZ")
 
 
-def _folded(sightings: Sequence[Sighting]) -> Iterator[str]:
+def _names(sightings: Sequence[Sighting]) -> list[str]:
     names = dict.fromkeys(name for sighting in sightings for name in sighting.key.arguments)
+    return [name for name in names if name not in ("<folded>", "<arguments>")]
+
+
+def _folded(sightings: Sequence[Sighting], names: Sequence[str]) -> Iterator[str]:
     for name in names:
-        if any(sighting.key.arguments.get(name) == "folded" for sighting in sightings):
+        if any(_was_folded(name, sighting.key.arguments) for sighting in sightings):
             yield name
+
+
+def _was_folded(name: str, arguments: Mapping[str, str]) -> bool:
+    """Whether compiled code that has these `arguments` lacks one that other code of its kernel has."""
+    if name in arguments:
+        return arguments[name] == "folded"
+    stand_together = any("|" in other for other in (name, *arguments))  # a log's: it tells all, if not each by itself
+    return not stand_together and "<arguments>" not in arguments
 
 
 def _splits(parts: Sequence[Parts]) -> Iterator[Split]:

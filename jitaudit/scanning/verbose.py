@@ -23,20 +23,29 @@ def verbose_keys(lines: Sequence[tuple[str, str | None]]) -> list[VariantKey | N
     keys = [_read(details) if details else None for _, details in lines]
     runtime: dict[str, set[str]] = defaultdict(set)
     for (kernel, _), key in zip(lines, keys, strict=True):
-        for names in key.arguments if key else ():
-            if key and not key.arguments[names].startswith(("constexpr ", "none")):
-                runtime[kernel] |= set(names.split("|"))
+        for name, text in key.arguments.items() if key else ():
+            if not text.startswith(("constexpr ", "none")):
+                runtime[kernel].add(name)
     return [
-        key and VariantKey(arguments=_ones(key.arguments, runtime[kernel]), options=key.options)
+        key and VariantKey(arguments=_alike(key.arguments, runtime[kernel]), options=key.options)
         for (kernel, _), key in zip(lines, keys, strict=True)
     ]
 
 
-def _ones(arguments: Arguments, runtime: set[str]) -> Arguments:
-    """A 1 of an argument that is a runtime one elsewhere is its class, no constexpr."""
-    return {
-        name: "i32 =1" if text == "constexpr int 1" and name in runtime else text for name, text in arguments.items()
+def _alike(arguments: Arguments, runtime: set[str]) -> Arguments:
+    """The arguments as the kernel's other lines put theirs: a 1 of an argument that is a runtime one elsewhere is its
+    class, no constexpr, and arguments that stand together elsewhere do so here."""
+    singles = {part for name in runtime for part in name.split("|")}
+    own = {
+        name: "i32 =1" if text == "constexpr int 1" and name in singles else text for name, text in arguments.items()
     }
+    for joint in sorted(name for name in runtime if "|" in name):
+        parts = joint.split("|")
+        texts = {own.get(part, "") for part in parts}
+        if len(texts) == 1 and texts != {""}:
+            own[joint] = f"({', '.join([texts.pop()] * len(parts))})"
+            own = {name: text for name, text in own.items() if name not in parts}
+    return dict(sorted(own.items()))
 
 
 def _read(details: str) -> VariantKey | None:
