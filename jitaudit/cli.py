@@ -77,7 +77,7 @@ Targets = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TARGET]...",
-        help="file.py, file.py::sweep, package.module or package.module:sweep. None: [tool.jitaudit] sweeps of the "
+        help="file.py, file.py::sweep, package.module or package.module:sweep. None: \\[tool.jitaudit] sweeps of the "
         "nearest pyproject.toml, else the kernels shipped here. The target is imported.",
         show_default=False,
     ),

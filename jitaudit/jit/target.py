@@ -5,10 +5,11 @@ The numbers of a profile are what the vendor's runtime reports for the part name
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -213,10 +214,12 @@ def _try_compile(target: str) -> None:
         active.set_active(offline_driver(target))
         try:
             source = ASTSource(triton.jit(jitaudit_empty), signature={})
-            with _quiet_stderr():  # the compilers print pages about an architecture that they don't know
+            # The compilers print pages about an architecture that they don't know.
+            with _quiet_stderr(), redirect_stdout(io.StringIO()):
                 triton.compile(source, target=gpu_target(target))
         except Exception as error:  # whatever the toolchain raises means that it can't
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise SetupError(f"--target {target}: this Triton can't compile for it: {reason[0]}") from error
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            reason = next((line for line in lines if "fatal" in line), lines[0])
+            raise SetupError(f"--target {target}: this Triton can't compile for it: {reason}") from error
         finally:
             active._active = previous
