@@ -296,7 +296,9 @@ def scan(
     """Read the cache directory or the log that a server already has; loads no Triton, imports no kernel."""
     if output is not None:
         manifest.require_writable(output, force=force)
-    result = _scanned(paths, since, against, target, tuple(kernels or ()), prune=prune, yes=yes)
+    result = _scanned(
+        paths, since, against, target, tuple(kernels or ()), prune=prune, yes=yes, writes=output is not None
+    )
     if output is not None and not isinstance(result, Pruning):
         manifest.write(result.manifest, output, force=force)
     match form:
@@ -453,6 +455,7 @@ def _scanned(
     *,
     prune: bool,
     yes: bool,
+    writes: bool,
 ) -> Scan | Comparison | Pruning:
     given = {"--prune": prune, "--since": since is not None, "--against": against is not None}
     chosen = [name for name, chosen in given.items() if chosen]
@@ -462,6 +465,8 @@ def _scanned(
         raise RequestError("--yes: only --prune removes anything")
     if prune and kernels:
         raise RequestError("--kernel: --prune looks at every entry; leave it out")
+    if prune and writes:
+        raise RequestError("-o: --prune makes no manifest; leave it out")
     if prune:
         return scanning.prune(paths, target, remove=yes)
     if against is not None:
