@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jitaudit.jit.values import known
     from jitaudit.sweeping import ints, sweep
+    from jitaudit.warming import warm
 
-__all__ = ["ints", "known", "sweep"]
+__all__ = ["ints", "known", "sweep", "warm"]
 
-_HOMES = {"ints": "jitaudit.sweeping", "sweep": "jitaudit.sweeping", "known": "jitaudit.jit.values"}
+_HOMES = {
+    "ints": "jitaudit.sweeping",
+    "sweep": "jitaudit.sweeping",
+    "known": "jitaudit.jit.values",
+    "warm": "jitaudit.warming",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -17,8 +17,18 @@ from jitaudit.jit.lookup import Whole
 from jitaudit.jit.marker import Markers, read_markers
 from jitaudit.jit.rebuild import Rebuilt, always_compiles, compiling_for
 from jitaudit.jit.target import require_target
-from jitaudit.model import Kernel, Manifest
-from jitaudit.planning import Plan, Planned, Unplanned, brief, find_kernels, plan, survey
+from jitaudit.model import Manifest
+from jitaudit.planning import (
+    Plan,
+    Planned,
+    Unplanned,
+    brief,
+    find_kernels,
+    forget_working_directory,
+    plan,
+    survey,
+    untuned_keys,
+)
 from jitaudit.sweeping.process import Progress, serve
 
 
@@ -31,6 +41,7 @@ def _check(request: Request, progress: Progress) -> Checked:
     began = time.monotonic()
     require_triton()
     require_target(request.manifest.target)
+    forget_working_directory(request.sources)
     directory = Path(request.cache.path)
     with compiling_for(request.manifest.target):
         functions = find_kernels(request.manifest, request.sources)
@@ -90,20 +101,9 @@ def _entries(directory: Path) -> Iterable[Entry]:
 
 
 def _untuned(manifest: Manifest, markers: Markers) -> Iterator[Untuned]:
-    known = {
-        (winner.kernel, winner.group, winner.key) for marker in markers.readable.values() for winner in marker.winners
-    }
     for kernel in manifest.kernels:
-        keys = tuple(key for key in _tuning_keys(kernel) if (kernel.id, kernel.group, key) not in known)
-        if keys:
+        if keys := untuned_keys(kernel, markers):
             yield Untuned(kernel.id, kernel.group, keys)
-
-
-def _tuning_keys(kernel: Kernel) -> Iterator[tuple[str, ...]]:
-    """The tuning keys that have more than one config to benchmark."""
-    for tuning in kernel.autotuner.tuning_keys if kernel.autotuner else ():
-        if len(tuning.configs) > 1:
-            yield tuning.key
 
 
 def _unreadable(markers: Markers) -> Iterator[Notice]:

@@ -41,6 +41,8 @@ class Rebuilt:
     """The options as the backend's own object."""
     specialization: list[tuple[Any, Any]]
     """What the binder said of the arguments."""
+    given: dict[str, Any]
+    """The options as a launch gives them that sets only what differs from the default."""
 
     @property
     def name(self) -> str:
@@ -76,7 +78,7 @@ class Rebuilder:
         except decoding.Undecodable as error:
             raise NotWarmable(str(error)) from None
         try:
-            bound, specialization, given = self._bind(**arguments, **run_options() | options)
+            bound, specialization, given = self._bind(**arguments, **(options | run_options() | options))
             parsed, signature, constexprs, attributes = self._function._pack_args(
                 self._backend, dict(given), dict(bound), list(specialization), dict(given)
             )
@@ -85,8 +87,12 @@ class Rebuilder:
         self._check_key(key, self.key_of(specialization, parsed))
         source = self._function.ASTSource(self._function, signature, constexprs, attributes)
         return Rebuilt(
-            source, dict(vars(parsed)), _disk_hash(source, self._backend, parsed), parsed, list(specialization)
+            source, dict(vars(parsed)), _disk_hash(source, self._backend, parsed), parsed, specialization, dict(given)
         )
+
+    def parse(self, options: dict[str, Any]) -> Any:
+        """A launch's options as the backend's own object."""
+        return self._backend.parse_options(dict(options))
 
     def key_of(self, specialization: list[tuple[Any, Any]], parsed: Any) -> VariantKey:
         """The key of what the binder and the backend's `parse_options` say of a launch."""

@@ -4,9 +4,9 @@ Kernels are found by importing their modules, so it runs in a process of its own
 data: it names installed modules, never files. A file is loaded only when the user gives it.
 """
 
-from jitaudit.planning.kernels import find_kernels
+from jitaudit.planning.kernels import find_kernels, forget_working_directory
 from jitaudit.planning.nouns import Cache, Plan, Planned, Sources, Unplanned
-from jitaudit.planning.plans import brief, plan, survey
+from jitaudit.planning.plans import brief, plan, survey, untuned_keys
 from jitaudit.planning.requests import cache_here, child_environment, wanted
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "cache_here",
     "child_environment",
     "find_kernels",
+    "forget_working_directory",
     "plan",
     "survey",
+    "untuned_keys",
     "wanted",
 ]

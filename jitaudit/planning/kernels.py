@@ -21,10 +21,14 @@ def find_kernels(manifest: Manifest, sources: Sources) -> tuple[Any, ...]:
 
     Imports their modules. Raises RequestError where a file that the user gave can't be loaded.
     """
-    if sys.path[:1] == [""] and not sources.here:
-        del sys.path[0]  # `python -c` puts the working directory there, and what lies in it is not installed
     files = dict(map(load_file, sources.files))
     return tuple(_found(kernel, files) for kernel in manifest.kernels)
+
+
+def forget_working_directory(sources: Sources) -> None:
+    """Leave only installed modules to import, unless the user named one here. For a process of `sweeping.process`."""
+    if sys.path[:1] == [""] and not sources.here:
+        del sys.path[0]  # where `python -c` puts the working directory
 
 
 def _found(kernel: Kernel, files: Mapping[str, ModuleType]) -> Any:

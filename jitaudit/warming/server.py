@@ -12,6 +12,8 @@ import msgspec
 
 from jitaudit.errors import SetupError
 from jitaudit.jit.capture import require_triton
+from jitaudit.jit.environment import c_compiler
+from jitaudit.jit.hostbuilds import host_builds
 from jitaudit.jit.lookup import Broken, Whole
 from jitaudit.jit.marker import (
     MARKER_VERSION,
@@ -25,7 +27,7 @@ from jitaudit.jit.marker import (
 from jitaudit.jit.rebuild import Rebuilt, compiling_for
 from jitaudit.jit.staging import clear_leftovers, set_aside, staging_in
 from jitaudit.jit.target import require_target
-from jitaudit.planning import Plan, Planned, brief, find_kernels, plan, survey
+from jitaudit.planning import Plan, Planned, brief, find_kernels, forget_working_directory, plan, survey, untuned_keys
 from jitaudit.sweeping.process import Progress, serve
 from jitaudit.warming.compiling import Compiled, compile_all
 from jitaudit.warming.nouns import Damage, Failed, Request, Timed, Warming
@@ -43,6 +45,7 @@ def _warm(request: Request, progress: Progress) -> Warming:
     clock = [time.monotonic()]
     require_triton()
     require_target(request.manifest.target)
+    forget_working_directory(request.sources)
     with compiling_for(request.manifest.target):
         functions = find_kernels(request.manifest, request.sources)
         clock.append(time.monotonic())
@@ -50,6 +53,7 @@ def _warm(request: Request, progress: Progress) -> Warming:
         cache = _Cache(request, planned)
         clock.append(time.monotonic())
         done = cache.complete(rebuilt, progress)
+        builds = host_builds(rebuilt.values(), planned.target, Path(request.cache.path))
         clock.append(time.monotonic())
         marker = cache.mark(done)
     start, look, compile = (after - before for before, after in pairwise(clock))
@@ -70,6 +74,9 @@ def _warm(request: Request, progress: Progress) -> Warming:
         cpu_seconds=sum(done.seconds.values()),
         marker=marker,
         stopped=done.stopped,
+        unknown_winners=cache.unknown_winners(),
+        host_builds=sum(not build.is_there for build in builds),
+        compiler=c_compiler().path,
         notes=tuple(cache.notes),
     )
 
@@ -127,6 +134,11 @@ class _Cache:
         for digest, damage in self.damage.items():
             aside = str(set_aside(self._directory, entry_name(digest)))
             self.damage[digest] = msgspec.structs.replace(damage, aside=aside)
+
+    def unknown_winners(self) -> int:
+        """Tuning keys of the manifest for which no marker has a winner."""
+        kernels = self._request.manifest.kernels
+        return sum(len(untuned_keys(kernel, self._markers)) for kernel in kernels)
 
     def mark(self, done: Compiled) -> str | None:
         """Write the marker, where it does not say the same already; where it stands."""

@@ -1,0 +1,82 @@
+"""The kernels and autotuners that live in this process, and those that are made later."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jitaudit.jit import identity
+from jitaudit.model import Kernel
+
+
+def is_kernel(function: Any, kernel: Kernel) -> bool:
+    """Whether a `JITFunction` is the kernel of a manifest: its file or module, its name and its source."""
+    home, _, qualname = kernel.id.partition(":")
+    if function.fn.__qualname__ != qualname or identity.source_digest(function) != kernel.source:
+        return False
+    return bool(function.fn.__module__ == home) or _is_file(function.fn.__code__.co_filename, kernel.file)
+
+
+def living_kernels() -> list[Any]:
+    """Every `JITFunction` of this process."""
+    from triton.runtime.jit import JITFunction
+
+    return [found for found in gc.get_objects() if issubclass(type(found), JITFunction)]
+
+
+def living_tuners() -> Iterator[tuple[Any, Any]]:
+    """Every autotuner of this process, with the `JITFunction` that it tunes."""
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    for tuner in [found for found in gc.get_objects() if issubclass(type(found), Autotuner)]:
+        function = tuner.fn
+        while function is not None and not isinstance(function, JITFunction):
+            function = getattr(function, "fn", None)
+        if function is not None:
+            yield tuner, function
+
+
+def follow_new_kernels(made: Callable[[Any], object]) -> Callable[[], None]:
+    """Have `made` called with each `JITFunction` that is made from now on; what ends it again.
+
+    At once, or from a thread when the import that makes it is done: before, what the kernel calls may not exist yet.
+    """
+    from triton.runtime.jit import JITFunction
+
+    original = JITFunction.__init__
+
+    def init(function: Any, *args: Any, **kwargs: Any) -> None:
+        original(function, *args, **kwargs)
+        if type(function) is not JITFunction:
+            return
+        if _is_importing(function.fn.__module__):
+            threading.Thread(target=_after_import, args=(function, made), daemon=True).start()
+        else:
+            made(function)
+
+    def end() -> None:
+        if JITFunction.__init__ is init:  # else someone has wrapped it since, and calls it
+            JITFunction.__init__ = original
+
+    JITFunction.__init__ = init
+    return end
+
+
+def _is_file(path: str, recorded: str) -> bool:
+    parts = Path(recorded).parts
+    return Path(path).parts[-len(parts) :] == parts
+
+
+def _is_importing(module: str) -> bool:
+    return bool(getattr(getattr(sys.modules.get(module), "__spec__", None), "_initializing", False))
+
+
+def _after_import(function: Any, made: Callable[[Any], object]) -> None:
+    importlib.import_module(function.fn.__module__)  # waits for the import that is under way
+    made(function)
