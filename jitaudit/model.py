@@ -38,9 +38,9 @@ Box = dict[str, str | tuple[AxisValue, ...]]
 
 ParameterPolicy = Literal["specialized", "do_not_specialize", "do_not_specialize_on_alignment", "constexpr"]
 
-ParameterUse = Literal["unread", "static", "vector", "scalar"]
-"""What a kernel's body does with a parameter: nothing; needs it at compile time (the bound of a ``tl.arange``); puts
-it into the address or the mask of a vector access; or only reads it, as a scalar."""
+ParameterUse = Literal["unread", "block", "static", "vector", "scalar"]
+"""What a kernel's body does with a parameter: nothing; takes it as the length of a ``tl.arange``; needs it at compile
+time for something else; puts it into the address or the mask of a vector access; or only reads it, as a scalar."""
 
 Via = Literal["jit", "autotune"]
 """Who compiles a variant."""

@@ -121,7 +121,7 @@ class Capture:
         self.tuners = Tuners(self.opaque)
         self._tensor = torch.Tensor
         self._kernels: dict[Any, SeenKernel] = {}
-        self._binders: dict[Any, _Binder] = {}
+        self._binders: dict[Any, Binder] = {}
         self._case = 0
         self._options = run_options()
         self._launched: list[SeenVariant] = []
@@ -169,7 +169,7 @@ class Capture:
     def launch(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What stands for `JITFunction.run`: the key is seen, nothing is compiled or launched."""
         grid, warmup = kwargs.pop("grid", None), kwargs.pop("warmup", False)
-        binder = self._binders.get(function) or self._binders.setdefault(function, _Binder(function, self.opaque))
+        binder = self._binders.get(function) or self._binders.setdefault(function, Binder(function, self.opaque))
         debug = kwargs.get("debug", function.debug)
         kwargs.update(self._options)
         if debug:
@@ -177,15 +177,12 @@ class Capture:
         for hook in function.pre_run_hooks:
             hook(*args, **kwargs)
         bound, specialization, options = binder.bind(*args, **kwargs)
-        exact = [
-            repr(item) if item[0].__class__ is tuple or item[1].__class__ not in _EXACT else item[1].__class__
-            for item in specialization
-        ]
-        memo = (*specialization, *exact, str(options))
+        memo = exactly(specialization, options)
         variant = binder.memo.get(memo)
         if variant is None:
-            key = variant_key(binder.names, binder.constexprs, specialization, binder.changed(kwargs), self.opaque)
-            first = SeenVariant(key, self.tuners.tunes(function), (bound, specialization, kwargs))
+            first = SeenVariant(
+                binder.key(specialization, kwargs), self.tuners.tunes(function), (bound, specialization, kwargs)
+            )
             variant = binder.memo[memo] = self._see(function, first)
         if not warmup:
             if callable(grid):
@@ -203,7 +200,7 @@ class Capture:
         variants = self._kernels.setdefault(function, SeenKernel(function)).variants
         return variants.setdefault(variant.key.text, variant)
 
-    def _touch(self, binder: _Binder, bound: dict[str, Any]) -> None:
+    def _touch(self, binder: Binder, bound: dict[str, Any]) -> None:
         """What the launch does to its arguments' values."""
         for name, value in bound.items():
             if isinstance(value, self._tensor) and not value.is_cuda:
@@ -211,7 +208,7 @@ class Capture:
         values.forget_written([value for name, value in bound.items() if name in binder.written])
 
 
-class _Binder:
+class Binder:
     """Triton's binder of one kernel for the capture's target, with the memo of the keys it gave."""
 
     def __init__(self, function: Any, opaque: Opaque) -> None:
@@ -222,13 +219,25 @@ class _Binder:
         self.written = may_write(function)
         self.memo: dict[object, SeenVariant] = {}
 
-    def changed(self, kwargs: dict[str, Any]) -> dict[str, Scalar]:
-        """The launch's options that differ from the target's defaults. Raises KeyError for one that Triton rejects."""
+    def key(self, specialization: list[tuple[Any, Any]], kwargs: dict[str, Any]) -> VariantKey:
+        """The key of a launch, from what `bind` said of it and its keywords. Raises KeyError for an unknown option."""
+        return variant_key(self.names, self.constexprs, specialization, self._changed(kwargs), self._opaque)
+
+    def _changed(self, kwargs: dict[str, Any]) -> dict[str, Scalar]:
         parsed = self._backend.parse_options(dict(kwargs))
         for name in kwargs:
             if name not in vars(parsed) and name not in self.names:
                 raise KeyError(f"Keyword argument {name} was specified but unrecognised")
         return changed_options(parsed, self._backend.parse_options(run_options()), self._opaque)
+
+
+def exactly(specialization: list[tuple[Any, Any]], options: dict[str, Any]) -> tuple[Any, ...]:
+    """What a binder said of a launch, hashable, with the types that Python's equality would confuse."""
+    types = [
+        repr(item) if item[0].__class__ is tuple or item[1].__class__ not in _EXACT else item[1].__class__
+        for item in specialization
+    ]
+    return (*specialization, *types, str(options))
 
 
 def run_options() -> dict[str, Any]:

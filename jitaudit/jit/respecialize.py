@@ -8,8 +8,8 @@ Triton 3.6 to 3.9. Under ``TRITON_INTERPRET=1`` the interpreter re-reads the sou
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from types import FunctionType
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,12 +23,15 @@ def respecialize(
     runtime: Iterable[str] = (),
     do_not_specialize: Iterable[str] = (),
     do_not_specialize_on_alignment: Iterable[str] = (),
+    specialize: Iterable[str] = (),
+    annotate: Mapping[str, str] = MappingProxyType({}),
 ) -> JITFunction[Callable[..., object]]:
     """Return a new ``JITFunction`` of ``fn``'s source under the given policy; ``fn`` itself is left as it is.
 
     ``fn`` is a plain function or a ``JITFunction``. The names in ``constexpr`` become ``tl.constexpr`` and those in
-    ``runtime`` stop being it. The two lists are added to a ``JITFunction``'s own, and its other options are kept.
-    Module, qualified name, source and line stay the same, so the copy has the same identity and the same cache key.
+    ``runtime`` stop being it; ``annotate`` gives a parameter a type (``i64``). The two lists are added to a
+    ``JITFunction``'s own, less the names in ``specialize``; its other options are kept. Module, qualified name, source
+    and line stay the same, so the copy has the same identity and the same cache key.
 
     Raises ``ValueError`` for a name that the kernel does not have, and for one that is asked to be both.
     """
@@ -36,14 +39,14 @@ def respecialize(
     from triton.runtime.jit import JITFunction
 
     source = fn if isinstance(fn, FunctionType) else fn.fn
-    to_constexpr, to_runtime = frozenset(constexpr), frozenset(runtime)
+    to_constexpr, to_runtime, unlisted = frozenset(constexpr), frozenset(runtime), frozenset(specialize)
     lists = {
         "do_not_specialize": tuple(do_not_specialize),
         "do_not_specialize_on_alignment": tuple(do_not_specialize_on_alignment),
     }
-    _check_names(source, to_constexpr, to_runtime, *lists.values())
+    _check_names(source, to_constexpr, to_runtime, *lists.values(), tuple(unlisted), tuple(annotate))
     copy = _copy_function(source)
-    copy.__signature__ = _signature(source, to_constexpr, to_runtime)  # type: ignore[attr-defined]
+    copy.__signature__ = _signature(source, to_constexpr, to_runtime, annotate)  # type: ignore[attr-defined]
     if not isinstance(fn, JITFunction):
         return triton.jit(copy, **lists)
     return type(fn)(
@@ -53,8 +56,16 @@ def respecialize(
         launch_metadata=fn.launch_metadata,
         debug=fn.debug,
         noinline=fn.noinline,
-        **{name: [*getattr(fn, name), *added] for name, added in lists.items()},
+        **{name: [*_kept(fn, getattr(fn, name), unlisted), *added] for name, added in lists.items()},
     )
+
+
+def _kept(
+    fn: JITFunction[Callable[..., object]], listed: Iterable[str | int], unlisted: frozenset[str]
+) -> list[str | int]:
+    """What stays of a list, which may name parameters by position too."""
+    positions = {fn.arg_names.index(name) for name in unlisted}
+    return [item for item in listed if item not in unlisted and item not in positions]
 
 
 def _check_names(
@@ -79,11 +90,13 @@ def _copy_function(source: FunctionType) -> FunctionType:
     return copy
 
 
-def _signature(source: FunctionType, constexpr: frozenset[str], runtime: frozenset[str]) -> inspect.Signature:
+def _signature(
+    source: FunctionType, constexpr: frozenset[str], runtime: frozenset[str], annotate: Mapping[str, str]
+) -> inspect.Signature:
     signature = inspect.signature(source)
     return signature.replace(
         parameters=[
-            parameter.replace(annotation=_annotation(parameter, constexpr, runtime))
+            parameter.replace(annotation=annotate.get(parameter.name) or _annotation(parameter, constexpr, runtime))
             for parameter in signature.parameters.values()
         ]
     )

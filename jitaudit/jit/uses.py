@@ -14,6 +14,7 @@ from jitaudit.model import ParameterUse
 
 _ACCESSES = {"load", "store", "gather", "scatter"}
 _BLOCK_POINTERS = {"make_block_ptr", "make_tensor_descriptor", "advance"}
+_BLOCKS = {"arange", "zeros", "full"}
 _NEEDED_FROM = {
     "arange": 0, "static_range": 0, "zeros": 0, "full": 0, "static_assert": 0, "pointer_type": 0, "to": 0, "cast": 1,
     "reshape": 1, "view": 1, "broadcast_to": 1, "permute": 1, "trans": 1, "expand_dims": 1,
@@ -37,12 +38,11 @@ def parameter_uses(function: Any) -> dict[str, ParameterUse]:
     reading.read(function, {name: frozenset((name,)) for name in names})
     named = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
 
-    def use(name: str) -> ParameterUse:
-        if name not in named:
-            return "unread"
-        return "static" if name in reading.static else "vector" if name in reading.vector else "scalar"
-
-    return {name: use(name) for name in names}
+    found: dict[str, ParameterUse] = dict.fromkeys(names, "scalar")
+    found |= dict.fromkeys(reading.vector & found.keys(), "vector")
+    found |= dict.fromkeys(reading.static & found.keys(), "static")
+    found |= dict.fromkeys(reading.block & found.keys(), "block")
+    return found | dict.fromkeys(found.keys() - named, "unread")
 
 
 def function_body(function: Any) -> ast.Module:
@@ -56,6 +56,7 @@ class _Reading:
     """What has been read of a kernel and its helpers: which parameters go where."""
 
     def __init__(self) -> None:
+        self.block: set[str] = set()
         self.static: set[str] = set()
         self.vector: set[str] = set()
         self._results: dict[tuple[int, tuple[tuple[str, Tags], ...]], Tags] = {}
@@ -153,6 +154,8 @@ class _Scope:
         receiver = self._of(node.func.value) if isinstance(node.func, ast.Attribute) else frozenset[str]()
         for argument in arguments[_NEEDED_FROM.get(name, len(arguments)) :]:
             self._needs(argument)
+            if name in _BLOCKS:
+                self._reading.block |= self._of(argument)
         for keyword, value in keywords.items():
             if keyword in _NEEDED_KEYWORDS:
                 self._needs(value)

@@ -146,10 +146,10 @@ def _for_constexpr(name: str, column: Column, use: ParameterUse | None) -> Itera
         return
     ints = [number for number in numbers if type(number) is int]
     powers = bool(ints) and len(ints) == len(column.texts) and all(n > 0 and n & (n - 1) == 0 for n in ints)
-    if use != "static":
+    if use not in ("block", "static"):
         yield Remedy("runtime", name, "do_not_specialize")
         yield Remedy("runtime", name)
-    if powers:
+    if powers and use in ("block", None):
         yield Remedy("floor", name, max(ints))
 
 
