@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -175,8 +176,17 @@ def _located(verdict: Verdict, root: Path, lock: Lock | None) -> Verdict:
     if file is None:
         return verdict
     path = root / file
+    if line is None and verdict.kernel is not None:
+        line = _line_of(path, verdict.kernel)
     relative = path.relative_to(repository) if path.is_relative_to(repository) else path
     return msgspec.structs.replace(verdict, file=relative.as_posix(), line=line)
+
+
+def _line_of(file: Path, kernel: str) -> int | None:
+    """The line that defines a kernel which no case launched."""
+    definition = re.compile(rf"\s*def {re.escape(re.split('[:.]', kernel)[-1])}\(")
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+    return next((number for number, line in enumerate(lines, 1) if definition.match(line)), None)
 
 
 def _update(

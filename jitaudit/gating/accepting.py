@@ -35,13 +35,14 @@ def updated(lock: Lock | None, manifest: Manifest, drift: Drift, groups: tuple[s
 
 def tightened(lock: Lock, manifest: Manifest, drift: Drift) -> Lock:
     """The lock without the variants that nothing reaches. What is new stays out."""
-    entries = [entry for entry in lock.targets.get(manifest.target, ()) if (entry.id, entry.group) not in _lost(drift)]
-
-    def entry(old: LockedKernel) -> LockedKernel:
+    entries = []
+    for old in lock.targets.get(manifest.target, ()):
         gone = drift.gone.get((old.id, old.group), frozenset())
-        return locks.locked(old.id, old.group, old.keys - gone, old.sweeps, old.reason) if gone else old
-
-    return _with(lock, manifest.target, tuple(map(entry, entries)), lock.groups)
+        if not gone:
+            entries.append(old)
+        elif kept := old.keys - gone:
+            entries.append(locks.locked(old.id, old.group, kept, old.sweeps, old.reason))
+    return _with(lock, manifest.target, tuple(entries), lock.groups)
 
 
 def accepted(verdict: Verdict, codes: tuple[str, ...], why: str) -> Verdict:

@@ -189,4 +189,5 @@ def _sorted(lines: Iterable[str]) -> Key:
 
 def _natural(text: str) -> list[tuple[int, str]]:
     """An order in which 64 comes before 128."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+    parts = re.split("([0-9]+)", text)
+    return [(int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]

@@ -96,8 +96,10 @@ def drift_cause(drifted: Sequence[Drifted], reach: Reach) -> str:
 
 def drift_remedy(drifted: Sequence[Drifted], remedies: Remedies, advice: Advice) -> str:
     """What to do about the argument in which most new variants differ."""
-    argument, _ = _main_change(drifted)
+    argument, differences = _main_change(drifted)
     changes = [_change(step.remedy) for step in plan(remedies) if step.remedy.argument == argument]
+    if not changes and differences[0].startswith("absent"):
+        return advice.accept(f"{argument}, which is new")
     undo = changes[0] if changes else f"give {argument} back the class that it had"
     return f"{undo}; or {advice.accept('it')}"
 

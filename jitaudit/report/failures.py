@@ -22,13 +22,18 @@ def failure(verdict: Verdict) -> list[str]:
     first, *others = [breach for breach in verdict.breaches if breach.fails]
     return [
         f"{first.word}  {verdict.name}: {first.message}",
-        *([f"  at      {verdict.file}:{verdict.line or 1}"] if verdict.file else []),
+        *([f"  at      {place(verdict)}"] if verdict.file else []),
         *(f"  {line}" for line in changes(verdict)),
         f"  cause   {first.cause}",
         f"  remedy  {first.remedy}",
         *(f"  also    {breach.word}: {breach.message}" for breach in others),
         f"  run     {first.command}",
     ]
+
+
+def place(verdict: Verdict) -> str:
+    """``file:line``, as far as it is known."""
+    return f"{verdict.file or ''}{'' if verdict.line is None else f':{verdict.line}'}"
 
 
 def changes(verdict: Verdict) -> Iterator[str]:

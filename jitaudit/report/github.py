@@ -12,7 +12,8 @@ def github(gate: Gate) -> str:
     for verdict in failures(gate):
         title, *body = failure(verdict)
         breach = next(breach for breach in verdict.breaches if breach.fails)
-        place = {} if verdict.file is None else {"file": verdict.file, "line": str(verdict.line or 1)}
+        place = {"file": verdict.file} if verdict.file is not None else {}
+        place |= {"line": str(verdict.line)} if verdict.line is not None else {}
         heading = f"{breach.word} {verdict.name} ({breach.code})"
         lines.append(_command("error", place | {"title": heading}, "\n".join([title, *body])))
     for note in gate.notes:

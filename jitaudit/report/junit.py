@@ -36,7 +36,8 @@ def _case(verdict: Verdict) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname=_legal(module), name=_legal(name))
     if verdict.file is not None:
         case.set("file", _legal(verdict.file))
-        case.set("line", str(verdict.line or 1))
+    if verdict.line is not None:
+        case.set("line", str(verdict.line))
     if verdict.fails:
         title, *body = failure(verdict)
         told = ElementTree.SubElement(case, "failure", type=verdict.word, message=_legal(title))
