@@ -12,6 +12,7 @@ from typing import Any
 from jitaudit.jit.capture import Binder, Capture, SeenVariant, exactly, run_options
 from jitaudit.jit.patching import patched
 from jitaudit.jit.respecialize import respecialize
+from jitaudit.jit.values import is_stand_in
 from jitaudit.model import Remedy
 
 
@@ -209,4 +210,4 @@ def _aligned(tensor: Any) -> Any:
     storage = tensor.untyped_storage().nbytes() // tensor.element_size()
     copy = torch.empty(max(storage, 1), dtype=tensor.dtype, device=tensor.device)
     view = copy.as_strided(tensor.size(), tensor.stride(), 0)
-    return view if tensor.is_meta else view.copy_(tensor)
+    return view if is_stand_in(tensor) else view.copy_(tensor)

@@ -50,6 +50,7 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
     is_meta = base.is_meta.__get__
     true_device, true_is_cuda = base.device.__get__, base.is_cuda.__get__
     true_data_ptr, true_get_device = base.data_ptr, base.get_device
+    true_storage_data_ptr: Any = torch.UntypedStorage.data_ptr
     storage_offset, element_size, untyped_storage = base.storage_offset, base.element_size, tensor.untyped_storage
     cuda = torch.device("cuda", 0)
     next_address = _FIRST_ADDRESS
@@ -63,23 +64,32 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
     def get_device(self: torch.Tensor) -> int:
         return 0 if is_meta(self) and not _torch_depth else true_get_device(self)
 
-    def data_ptr(self: torch.Tensor) -> int:
+    def says_meta(self: torch.Tensor) -> bool:
+        return bool(is_meta(self) and _torch_depth)
+
+    def storage_data_ptr(self: Any) -> int:
         nonlocal next_address
-        if not is_meta(self):
-            return int(true_data_ptr(self))
-        storage = untyped_storage(self)
-        address = getattr(storage, "jitaudit_address", None)
+        if self.device.type != "meta":
+            return int(true_storage_data_ptr(self))
+        address = getattr(self, "jitaudit_address", None)
         if address is None:
             address = next_address
-            storage.jitaudit_address = address
-            next_address += -(-max(storage.nbytes(), 1) // _ALIGNMENT) * _ALIGNMENT
-        return int(address + storage_offset(self) * element_size(self))
+            self.jitaudit_address = address
+            next_address += -(-max(self.nbytes(), 1) // _ALIGNMENT) * _ALIGNMENT
+        return int(address)
+
+    def data_ptr(self: torch.Tensor) -> int:
+        if not is_meta(self):
+            return int(true_data_ptr(self))
+        return storage_data_ptr(untyped_storage(self)) + int(storage_offset(self)) * int(element_size(self))
 
     return [
         (tensor, "device", property(device)),
         (tensor, "is_cuda", property(is_cuda)),
+        (tensor, "is_meta", property(says_meta)),
         (tensor, "get_device", get_device),
         (tensor, "data_ptr", data_ptr),
+        (torch.UntypedStorage, "data_ptr", storage_data_ptr),
         *_move_patches(),
     ]
 
@@ -116,7 +126,7 @@ def _move_patches() -> list[tuple[Any, str, Any]]:
             device = torch.get_default_device() if device is None else device
             if not (is_gpu(device) or type(device) is int):
                 return make(data, *args, device=device, **kwargs)
-            if isinstance(data, torch.Tensor) and data.is_meta:
+            if isinstance(data, torch.Tensor) and values.is_stand_in(data):
                 return make(data, *args, **kwargs)
             requires_grad = kwargs.pop("requires_grad", False)
             made = true_to(make(data, *args, device="cpu", **kwargs), "meta")
@@ -158,7 +168,7 @@ def _dispatch_mode() -> Any:
                 kwargs = {**kwargs, "device": meta}
             if kwargs.get("pin_memory"):
                 kwargs = {**kwargs, "pin_memory": False}
-            if key := _implementation(func):
+            if (key := _implementation(func)) and values.reaches_stand_ins(args, kwargs):
                 with self:
                     return func._op_dk(key, *args, **kwargs)
             _torch_depth += 1

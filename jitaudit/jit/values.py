@@ -52,8 +52,21 @@ def forget_written(arguments: Iterable[object]) -> None:
     if _any_known:
         for value in _flat(list(arguments)):
             tensor = getattr(value, "base", None) if hasattr(value, "block_shape") else value  # a tensor descriptor
-            if isinstance(tensor, torch.Tensor) and tensor.is_meta:
+            if isinstance(tensor, torch.Tensor) and is_stand_in(tensor):
                 _forget(tensor)
+
+
+def is_stand_in(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is one, although it says that it is not."""
+    import torch
+
+    return bool(torch._C.TensorBase.is_meta.__get__(tensor))  # type: ignore[attr-defined]
+
+
+def reaches_stand_ins(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an operation is the device's: it takes a stand-in, or no tensor at all."""
+    tensors = _tensors(args, kwargs)
+    return not tensors or any(map(is_stand_in, tensors))
 
 
 def _forget(tensor: torch.Tensor) -> None:
