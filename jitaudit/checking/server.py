@@ -34,10 +34,10 @@ from jitaudit.sweeping.process import Progress, serve
 
 def main(progress: int, private: str) -> None:
     """Answer the request that stands on standard input."""
-    serve(_check, Request, progress, private)
+    serve(check_directory, Request, progress, private)
 
 
-def _check(request: Request, progress: Progress) -> Checked:
+def check_directory(request: Request, progress: Progress) -> Checked:
     began = time.monotonic()
     require_triton()
     require_target(request.manifest.target)

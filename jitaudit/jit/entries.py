@@ -3,7 +3,7 @@
 An entry is a directory named after the base32 of Triton's disk hash. Triton 3.6 to 3.9 put into it ``NAME.source`` and
 ``NAME.ttir`` … (unless ``TRITON_STORE_BINARY_ONLY``), ``NAME.cubin`` or ``NAME.hsaco``, ``NAME.json`` (the metadata:
 target, options, key variables, the hash) and, last, ``__grp__NAME.json``, which lists the others with absolute paths:
-without it the entry is never a hit. ``jitaudit warm`` puts a digest of their content into the others' names. Host builds
+without it the entry is never a hit. ``jitaudit warm`` puts a digest of the content into the others' names. Host builds
 and autotuners' results live in directories of the same kind.
 """
 
@@ -230,7 +230,8 @@ def _content(folder: _Folder, directory: str) -> Entry | Broken | Companion:
     missing = sorted(name for name in group if name not in folder.names)
     if missing or metadata_name not in group:
         return Broken(f"{printable(missing[0] if missing else metadata_name)} is missing from its group")
-    metadata = _decode(folder, metadata_name, _Metadata)
+    fields = _decode(folder, metadata_name, dict[str, object])
+    metadata = _metadata(fields, metadata_name)
     digest = _base32(metadata.hash)
     if DIGEST.fullmatch(directory) and digest != directory:
         return Broken("its metadata belongs to another entry")
@@ -238,7 +239,6 @@ def _content(folder: _Folder, directory: str) -> Entry | Broken | Companion:
     if backend not in _BINARIES:
         return Broken(f"its backend {printable(backend)} is not known here", known=False)
     kernel = metadata_name.removesuffix(".json")
-    fields = _decode(folder, metadata_name, dict[str, object])
     return Entry(
         kernel=printable(kernel),
         digest=digest,
@@ -250,7 +250,7 @@ def _content(folder: _Folder, directory: str) -> Entry | Broken | Companion:
         },
         signature=_signature(folder, kernel),
         binary=_binary_digest(folder, f"{kernel}.{_BINARIES[backend]}"),
-        moved=isinstance(group, dict) and os.path.dirname(group[metadata_name]) != os.path.realpath(folder.path),
+        moved=isinstance(group, dict) and _elsewhere(os.path.dirname(group[metadata_name]), folder.path),
     )
 
 
@@ -290,6 +290,17 @@ def _decode(folder: _Folder, name: str, kind: type[_T]) -> _T:
         return msgspec.json.decode(folder.read(name, JSON_LIMIT), type=kind)
     except (ValueError, RecursionError) as error:  # msgspec's and Unicode's errors are ValueErrors
         raise _Unusable(f"{printable(name)} can't be read: {printable(str(error))}") from None
+
+
+def _metadata(fields: dict[str, object], name: str) -> _Metadata:
+    try:
+        return msgspec.convert(fields, _Metadata)
+    except msgspec.ValidationError as error:
+        raise _Unusable(f"{printable(name)} can't be read: {printable(str(error))}") from None
+
+
+def _elsewhere(claimed: str, path: str) -> bool:
+    return claimed != path and claimed != os.path.realpath(path)
 
 
 def _base32(digest: str) -> str:

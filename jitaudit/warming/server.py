@@ -38,10 +38,10 @@ _SLOWEST = 5
 def main(progress: int, private: str) -> None:
     """Answer the request that stands on standard input."""
     tempfile.tempdir = private  # what a killed worker's assembler leaves goes with it
-    serve(_warm, Request, progress, private)
+    serve(warm_directory, Request, progress, private)
 
 
-def _warm(request: Request, progress: Progress) -> Warming:
+def warm_directory(request: Request, progress: Progress) -> Warming:
     clock = [time.monotonic()]
     require_triton()
     require_target(request.manifest.target)
