@@ -21,6 +21,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from jitaudit.jit.launch_options import changed_options
 from jitaudit.jit.ttir import Signature, printable, read_signature
 from jitaudit.model import Scalar
 
@@ -308,53 +309,6 @@ def _base32(digest: str) -> str:
         return base64.b32encode(bytes.fromhex(digest)).decode().rstrip("=")
     except ValueError:
         raise _Unusable("its hash is no hexadecimal number") from None
-
-
-def changed_options(backend: str, fields: dict[str, object]) -> Iterator[tuple[str, Scalar]]:
-    """The options in an entry's metadata that a launch can set and that are not the backend's defaults."""
-    for name, default in sorted((_DEFAULTS | _BACKEND_DEFAULTS[backend]).items()):
-        value = fields.get(name, default)
-        if value in ([], "none") and not default:  # how a version writes that there is nothing
-            continue
-        if type(value) is not type(default) or value != default:
-            yield name, value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-# The options that a launch can set, with the defaults that Triton 3.6 to 3.9 give them.
-_DEFAULTS: dict[str, Scalar] = {
-    "num_warps": 4,
-    "num_ctas": 1,
-    "debug": False,
-    "sanitize_overflow": True,
-    "enable_fp_fusion": True,
-    "launch_cooperative_grid": False,
-    "instrumentation_mode": "",
-    "fpsan_homomorphic_casts": False,
-}
-_BACKEND_DEFAULTS: dict[str, dict[str, Scalar]] = {
-    "cuda": {
-        "num_stages": 3,
-        "maxnreg": None,
-        "ptx_version": None,
-        "ptx_options": None,
-        "ir_override": None,
-        "enable_reflect_ftz": True,
-        "launch_pdl": False,
-        "sched4reg": False,
-        "clc": False,
-        "min_shared_mem": None,
-    },
-    "hip": {
-        "num_stages": 2,
-        "waves_per_eu": 0,
-        "matrix_instr_nonkdim": 0,
-        "kpack": 1,
-        "allow_flush_denorm": False,
-        "schedule_hint": "",
-        "llvm_fn_attrs": "",
-        "wgp_cu_mode": "wgp",
-    },
-}
 
 
 def _signature(folder: _Folder, kernel: str) -> Signature | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -65,6 +66,7 @@ def _split(text: str) -> Iterator[str]:
     raise ValueError("its argument list does not end")
 
 
+@lru_cache(maxsize=1 << 14)
 def _argument(item: str) -> tuple[str, str, str]:
     """Name, class text and location alias of one argument: ``%n: i32 {attributes} loc("n"(#loc))``."""
     ssa, colon, rest = item.partition(": ")

@@ -245,7 +245,7 @@ def test_the_defaults_of_options_are_tritons_own():
     from triton.backends.compiler import GPUTarget
     from triton.compiler import make_backend
 
-    from jitaudit.jit.entries import changed_options
+    from jitaudit.jit.launch_options import changed_options
 
     for target in (GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)):
         options = make_backend(target).parse_options({})
