@@ -6,6 +6,7 @@ A question without an answer raises Unsupported with its name. What can only be 
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ def answering(profile: DeviceProfile, asked: Asked) -> Iterator[None]:
 
     answers = _answers(profile, asked)
     unanswered = [
-        (module, name, _unanswered(f"{module.__name__}.{name}"))
+        (module, name, _unanswered(f"{module.__name__}.{name}", value))
         for module in (torch.cuda, torch.accelerator)
         for name, value in vars(module).items()
         if isinstance(value, types.FunctionType | types.BuiltinFunctionType)
@@ -42,7 +43,8 @@ _HARMLESS = {"check_error", "stream", "make_graphed_callables"}
 """Functions of torch that only call others."""
 
 
-def _unanswered(question: str) -> Callable[..., Any]:
+def _unanswered(question: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)  # torch's compiler looks at what some of them wrap, when it is imported
     def ask(*args: object, **kwargs: object) -> Any:
         raise Unsupported(question)
 
@@ -118,7 +120,6 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
     cuda |= dict.fromkeys(
         (
             "_lazy_init", "_lazy_call", "init", "synchronize", "set_device", "empty_cache", "ipc_collect",
-            "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all",
             "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
             "reset_max_memory_cached", "set_per_process_memory_fraction", "set_sync_debug_mode",
         ),

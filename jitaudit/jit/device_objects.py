@@ -19,26 +19,24 @@ class DeviceObjects(NamedTuple):
 
 
 def device_objects() -> DeviceObjects:
-    """The classes; made anew each time, since they derive from torch's."""
+    """The classes; made anew each time, since they derive from torch's.
+
+    None derives from a class of `torch.cuda`: in a CUDA build of torch those start CUDA when they are made.
+    """
     return DeviceObjects(*_streams(), *_graphs(), _generator())
 
 
 def _streams() -> tuple[type, type]:
     import torch
 
-    device = torch.device("cuda", 0)
-
-    class Stream(torch.cuda.Stream):
+    class Stream(torch.Stream):
         cuda_stream = 0
-        stream_id = 0
-        device_index = 0
         priority = 0
 
-        def __new__(cls, *args: object, **kwargs: object) -> Stream:
-            return object.__new__(cls)
+        def __new__(cls, *args: object, **kwargs: object) -> Any:
+            return super().__new__(cls, stream_id=0, device_index=0, device_type=1)
 
-        def __init__(self, *args: object, **kwargs: object) -> None:
-            self.device = device
+        def __init__(self, *args: object, **kwargs: object) -> None: ...
 
         def wait_event(self, event: object) -> None: ...
         def wait_stream(self, stream: object) -> None: ...
@@ -62,10 +60,7 @@ def _streams() -> tuple[type, type]:
         def __repr__(self) -> str:
             return "<torch.cuda.Stream offline>"
 
-    class Event(torch.cuda.Event):
-        def __new__(cls, *args: object, **kwargs: object) -> Event:
-            return object.__new__(cls)
-
+    class Event:
         def __init__(self, *args: object, **kwargs: object) -> None: ...
         def record(self, stream: object = None) -> None: ...
         def wait(self, stream: object = None) -> None: ...

@@ -49,7 +49,7 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
     base: Any = torch._C.TensorBase
     is_meta = base.is_meta.__get__
     true_device, true_is_cuda = base.device.__get__, base.is_cuda.__get__
-    true_data_ptr, true_get_device = base.data_ptr, base.get_device
+    true_data_ptr, true_get_device, true_repr = base.data_ptr, base.get_device, tensor.__repr__
     true_storage_data_ptr: Any = torch.UntypedStorage.data_ptr
     storage_offset, element_size, untyped_storage = base.storage_offset, base.element_size, tensor.untyped_storage
     cuda = torch.device("cuda", 0)
@@ -66,6 +66,17 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
 
     def says_meta(self: torch.Tensor) -> bool:
         return bool(is_meta(self) and _torch_depth)
+
+    def shown(self: torch.Tensor, **kwargs: Any) -> str:
+        """What a launcher logs of a stand-in is no host read: its values are left out."""
+        global _torch_depth
+        if not is_meta(self):
+            return str(true_repr(self, **kwargs))
+        _torch_depth += 1
+        try:
+            return str(true_repr(self, **kwargs)).replace("device='meta'", f"device='{cuda}'")
+        finally:
+            _torch_depth -= 1
 
     def storage_data_ptr(self: Any) -> int:
         nonlocal next_address
@@ -88,6 +99,7 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
         (tensor, "is_cuda", property(is_cuda)),
         (tensor, "is_meta", property(says_meta)),
         (tensor, "get_device", get_device),
+        (tensor, "__repr__", shown),
         (tensor, "data_ptr", data_ptr),
         (torch.UntypedStorage, "data_ptr", storage_data_ptr),
         *_move_patches(),
@@ -120,7 +132,8 @@ def _move_patches() -> list[tuple[Any, str, Any]]:
 
     def from_data(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         def construct(data: Any, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
-            kwargs.pop("pin_memory", None)
+            if kwargs.pop("pin_memory", False):
+                return _pin(make(data, *args, device=device, **kwargs))
             if device is None and make is true_as_tensor and isinstance(data, torch.Tensor):
                 return make(data, *args, **kwargs)
             device = torch.get_default_device() if device is None else device
@@ -137,7 +150,15 @@ def _move_patches() -> list[tuple[Any, str, Any]]:
     def new_tensor(self: torch.Tensor, data: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
         return torch.tensor(data, dtype=dtype or self.dtype, device=self.device if device is None else device, **kwargs)
 
+    def pin_memory(self: torch.Tensor, device: object = None) -> torch.Tensor:
+        return self if is_pinned(self) else _pin(self.clone())
+
+    def is_pinned(self: torch.Tensor, device: object = None) -> bool:
+        return hasattr(self.untyped_storage(), "jitaudit_pinned")
+
     return [
+        (torch.Tensor, "pin_memory", pin_memory),
+        (torch.Tensor, "is_pinned", is_pinned),
         (torch.Tensor, "to", to),
         (torch.Tensor, "cuda", cuda),
         (torch.Tensor, "new_tensor", new_tensor),
@@ -145,6 +166,12 @@ def _move_patches() -> list[tuple[Any, str, Any]]:
         (torch, "as_tensor", from_data(true_as_tensor)),
         (torch, "asarray", from_data(torch.asarray)),
     ]
+
+
+def _pin(tensor: torch.Tensor) -> torch.Tensor:
+    """Mark host memory as pinned."""
+    tensor.untyped_storage().jitaudit_pinned = True  # type: ignore[attr-defined]
+    return tensor
 
 
 def _dispatch_mode() -> Any:
@@ -167,7 +194,7 @@ def _dispatch_mode() -> Any:
             if device is not None and device.type == "cuda":
                 kwargs = {**kwargs, "device": meta}
             if kwargs.get("pin_memory"):
-                kwargs = {**kwargs, "pin_memory": False}
+                return _pin(func(*args, **{**kwargs, "pin_memory": False}))
             if (key := _implementation(func)) and values.reaches_stand_ins(args, kwargs):
                 with self:
                     return func._op_dk(key, *args, **kwargs)
