@@ -101,8 +101,6 @@ def special_operations() -> dict[Any, Callable[[Any, tuple[Any, ...], dict[str, 
         aten.copy_.default: _copy,
         aten.index.Tensor: _index,
         aten.repeat_interleave.Tensor: _repeat_interleave,
-        aten._pin_memory.default: lambda func, args, kwargs: args[0].clone(),
-        aten.is_pinned.default: lambda func, args, kwargs: False,
         aten.record_stream.default: lambda func, args, kwargs: None,
     }
 
