@@ -278,7 +278,7 @@ class AcceptedLens:
 
 @jitaudit.sweep(bs=jitaudit.ints(1, 64), policy=list(POLICIES), width=[4], depth=[3], compare="policy")
 def sweep_round(bs, policy, width, depth):
-    DecodeRound(64, width, depth, policy=policy).launch(bs)
+    DecodeRound(512, width, depth, policy=policy).launch(bs)
 
 
 _TREE = ("tree_mask", "positions", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")

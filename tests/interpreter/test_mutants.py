@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mutants import EQUIVALENT, PACKAGE, Mutant, all_mutants, sample
+from mutants import PACKAGE, Mutant, all_mutants, sample
 
 MUTANTS = all_mutants()
 
@@ -36,25 +36,14 @@ def test_a_sample_of_mutants_is_caught(mutant: Mutant, tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("mutant", [mutant for mutant in MUTANTS if str(mutant) not in EQUIVALENT], ids=str)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_every_mutant_is_caught(mutant: Mutant, tmp_path: Path) -> None:
     assert judge(tmp_path, mutant, mutant.module).returncode != 0
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("mutant", [mutant for mutant in MUTANTS if str(mutant) in EQUIVALENT], ids=str)
-def test_equivalent_mutants_survive(mutant: Mutant, tmp_path: Path) -> None:
-    judged = judge(tmp_path, mutant, mutant.module)
-    assert judged.returncode == 0, judged.stderr
 
 
 def test_an_unchanged_copy_survives(tmp_path: Path) -> None:
     judged = judge(tmp_path, None, "draft_seqlens")
     assert judged.returncode == 0, judged.stderr
-
-
-def test_equivalent_mutants_exist() -> None:
-    assert set(EQUIVALENT) <= {str(mutant) for mutant in MUTANTS}
 
 
 def test_every_kernel_module_has_mutants() -> None:

@@ -20,13 +20,22 @@ GUARD = 4096
 """Elements on each side: at least the largest block, and for every dtype a multiple of 16 bytes."""
 
 
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor's surroundings as bytes: guard, the tensor, guard."""
+
+    memory: torch.Tensor
+    guard: int
+    """Bytes on each side."""
+
+
 @dataclass
 class Arena:
     """Makes a call's tensors on one device and remembers the buffers around them."""
 
     device: torch.device
-    buffers: list[torch.Tensor] = field(default_factory=list)
-    """Whole buffers as bytes, guards included, in the order they were made."""
+    buffers: list[Buffer] = field(default_factory=list)
+    """In the order they were made."""
 
     def given(self, values: torch.Tensor, *, offset: int = 0, pad: tuple[int, ...] = ()) -> torch.Tensor:
         """An input with these values, ``offset`` elements past alignment, strided over ``pad`` more a dimension."""
@@ -41,30 +50,28 @@ class Arena:
         return self._view(shape, dtype, SENTINEL, offset, pad)
 
     def bytes(self) -> list[torch.Tensor]:
-        """The buffers as they are now, on the CPU."""
-        return [buffer.cpu() for buffer in self.buffers]
+        """The whole buffers as they are now, on the CPU."""
+        return [buffer.memory.cpu() for buffer in self.buffers]
 
     @contextmanager
     def guarding_allocations(self) -> Iterator[Arena]:
         """Guard what a launcher allocates itself; yield the arena of those buffers."""
         allocated = Arena(self.device)
-        # Kept here since `torch.empty` is patched while they run.
-        ones_like = torch.ones_like
 
         def empty(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
             assert torch.device(device) == self.device
             return allocated.blank(*shape, dtype=dtype)
 
         def ones(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-            return empty(*shape, dtype=dtype, device=device).copy_(ones_like(torch.zeros(shape, dtype=dtype)))
+            return empty(*shape, dtype=dtype, device=device).fill_(1)
 
         with mock.patch.object(torch, "empty", empty), mock.patch.object(torch, "ones", ones):
             yield allocated
 
     def assert_guards(self) -> None:
         """Nothing wrote into the guards of an output."""
-        for number, buffer in enumerate(self.bytes()):
-            for side in (buffer[:GUARD], buffer[-GUARD:]):
+        for number, buffer in enumerate(self.buffers):
+            for side in (buffer.memory[: buffer.guard], buffer.memory[-buffer.guard :]):
                 assert bool((side == SENTINEL).all()), f"allocation {number}: a guard was overwritten"
 
     def _view(
@@ -72,7 +79,8 @@ class Arena:
     ) -> torch.Tensor:
         padded = tuple(size + extra for size, extra in zip(shape, pad or (0,) * len(shape), strict=True))
         count = torch.Size(padded).numel()
-        buffer = torch.full(((2 * GUARD + offset + count) * dtype.itemsize,), fill, dtype=torch.uint8).to(self.device)
-        self.buffers.append(buffer)
-        middle = buffer.view(dtype)[GUARD + offset : GUARD + offset + count].view(padded)
+        size = (2 * GUARD + offset + count) * dtype.itemsize
+        memory = torch.full((size,), fill, dtype=torch.uint8, device=self.device)
+        self.buffers.append(Buffer(memory, GUARD * dtype.itemsize))
+        middle = memory.view(dtype)[GUARD + offset : GUARD + offset + count].view(padded)
         return middle[tuple(slice(0, size) for size in shape)]

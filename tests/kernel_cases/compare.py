@@ -33,7 +33,20 @@ class Case:
 
 
 def compare(case: Case, device: torch.device) -> int:
-    """Assert that both policies give what the reference gives and write nowhere else; return the buffers compared.
+    """Assert that both policies give what the reference gives and write nowhere else; return the buffers compared."""
+    buffers = 0
+    for policy in POLICIES:
+        arena = Arena(device)
+        call = case.make(arena)
+        with arena.guarding_allocations() as allocated:
+            results = case.launcher(*call.positional, **call.keywords or {}, policy=policy)
+        expect(case, arena, allocated, results)
+        buffers += len(arena.buffers) + len(allocated.buffers)
+    return buffers
+
+
+def expect(case: Case, arena: Arena, allocated: Arena, results: object) -> None:
+    """Assert that a call in ``arena``, with its own allocations in ``allocated``, gave what the reference gives.
 
     The reference runs on the CPU, in buffers with the same guards: equal bytes mean equal results, and that every
     guard and every element that the definition leaves alone holds what it held.
@@ -41,20 +54,12 @@ def compare(case: Case, device: torch.device) -> int:
     cpu = Arena(torch.device("cpu"))
     call = case.make(cpu)
     with cpu.guarding_allocations():
-        expected = _tensors(case.reference(*call.positional, **call.keywords or {}))
-    buffers = 0
-    for policy in POLICIES:
-        arena = Arena(device)
-        call = case.make(arena)
-        with arena.guarding_allocations() as allocated:
-            results = _tensors(case.launcher(*call.positional, **call.keywords or {}, policy=policy))
-        allocated.assert_guards()
-        for number, (want, have) in enumerate(zip(cpu.bytes(), arena.bytes(), strict=True)):
-            assert torch.equal(want, have), f"{case.name}, {policy}: tensor {number} of the call differs"
-        for number, (want, have) in enumerate(zip(expected, results, strict=True)):
-            _assert_result(want, have, case.rtol, f"{case.name}, {policy}: result {number}")
-        buffers += len(arena.buffers) + len(allocated.buffers)
-    return buffers
+        expected = case.reference(*call.positional, **call.keywords or {})
+    allocated.assert_guards()
+    for number, (want, have) in enumerate(zip(cpu.bytes(), arena.bytes(), strict=True)):
+        assert torch.equal(want, have), f"{case.name}: tensor {number} of the call differs"
+    for number, (want, have) in enumerate(zip(_tensors(expected), _tensors(results), strict=True)):
+        _assert_result(want, have, case.rtol, f"{case.name}: result {number}")
 
 
 def _tensors(result: object) -> list[torch.Tensor | None]:

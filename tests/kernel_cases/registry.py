@@ -33,6 +33,9 @@ MODULES: tuple[ModuleType, ...] = (
 INTERPRETER_SIZES = (0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 128, 300, 512)
 """Batch sizes on both sides of every class and block."""
 
+GPU_SIZES = (1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 128, 300, 512) * 5
+"""Each size five times, each time with other flags, which follow the position in the list."""
+
 
 def all_cases(sizes: Sequence[int]) -> list[Case]:
     return [case for module in MODULES for case in module.cases(sizes)]
