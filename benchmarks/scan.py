@@ -64,9 +64,7 @@ def main() -> None:
         _drop_pages(cache)
         scans = tuple(_scan(cache, pages) for pages in ("dropped", "cached", "cached"))
     for scan in scans:
-        print(
-            f"{scan.seconds:6.2f} s  {scan.cpu_seconds:6.2f} s of the core  {scan.peak_bytes / 2**20:6.0f} MiB  pages {scan.pages}"
-        )
+        print(f"{scan.pages}: {scan.seconds:.2f} s, {scan.cpu_seconds:.2f} s of the core, {scan.peak_bytes >> 20} MiB")
     if arguments.output:
         report = Report(conditions("benchmarks.scan"), arguments.entries, size, scans)
         arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))

@@ -135,7 +135,7 @@ class _Screen:
 
     def _table(self, name: int, reasons: int) -> Table:
         titles = (self._titles[0][:name], *self._titles[1:-1], self._titles[-1][:reasons])
-        rows = tuple((_end(row[0], name), *row[1:-1], row[-1][:reasons]) for row in self._rows)
+        rows = tuple((_end(row[0], name), *row[1:-1], _start(row[-1], reasons)) for row in self._rows)
         table = _table(_Grid(titles, rows))
         table.padding = (0, 1, 0, 0)
         return table
@@ -153,6 +153,10 @@ def _table(grid: _Grid) -> Table:
 def _end(name: str, letters: int) -> str:
     """The function's name is what tells kernels apart."""
     return name if len(name) <= letters else f"…{name[len(name) - letters + 1 :]}" if letters else ""
+
+
+def _start(reasons: str, letters: int) -> str:
+    return reasons if len(reasons) <= letters else f"{reasons[: letters - 1]}…" if letters else ""
 
 
 def _grid(result: Scan | Comparison | Pruning) -> _Grid:
@@ -187,13 +191,14 @@ def _scan_grid(scan: Scan) -> _Grid:
         columns["keys"] = [f"{row.variants:,}" for row in rows]
     if any(row.seconds for row in rows):
         columns["seconds"] = [f"{row.seconds:.2f}" for row in rows]
-    if len(scan.builds) > 1:
-        columns["built"] = [f"{row.target}, {row.triton}" for row in rows]
     columns["written (UTC)"] = list(map(_period, rows))
     columns["per hour"] = list(map(_rate, rows))
     if any(len(row.places) > 1 for row in rows):
         columns["by place"] = list(map(_places, rows))
-    columns["why"] = ["; ".join(_late_reasons(row) if late else _reasons(row)) for row in rows]
+    main = [(build.target, build.triton) for build in scan.builds[:1]]
+    others = ["" if (row.target, row.triton) in main else f"OTHER BUILD ({row.target}, {row.triton}): " for row in rows]
+    reasons = ["; ".join(_late_reasons(row) if late else _reasons(row)) for row in rows]
+    columns["why"] = [other + why for other, why in zip(others, reasons, strict=True)]
     return _Grid(tuple(columns), tuple(zip(*columns.values(), strict=True)))
 
 
@@ -209,9 +214,9 @@ def _reasons(row: Row) -> Iterator[str]:
     yield from (_split(split) for split in row.splits)
     hidden = row.variants - row.keys
     if hidden and row.folded:
-        yield f"{hidden:,} more by what is folded: {', '.join(row.folded)}"
+        yield f"{', '.join(row.folded)} (folded): {hidden:,} more"
     elif hidden:
-        yield f"{hidden:,} more by what does not show"
+        yield f"what does not show: {hidden:,} more"
     elif row.variants == 1:
         yield "one variant"
 
@@ -229,7 +234,7 @@ def _apart(difference: Apart, folded: Sequence[str]) -> str:
         case "new kernel":
             return "no entry to compare with"
         case "hidden":
-            return f"by what is folded: {', '.join(folded)}" if folded else "by what does not show"
+            return f"{', '.join(folded)} (folded)" if folded else "what does not show"
         case "part":
             name = "source line" if difference.argument == "<line>" else difference.argument
             return f"{name} {difference.now}, was {difference.before}"
@@ -296,9 +301,9 @@ def _findings(findings: Sequence[Finding], verbose: bool) -> Iterator[str]:
     for finding in findings:
         if verbose or finding.code != "JA012":
             yield f"{finding.code} {finding.name} {finding.kernel}: {finding.message}"
-    opaque = sum(finding.code == "JA012" for finding in findings)
+    opaque = {finding.kernel for finding in findings if finding.code == "JA012"}
     if opaque and not verbose:
-        yield f"JA012 not-warmable: {opaque:,} kernels have values (constexpr, =1, None) that were not told: opaque"
+        yield f"JA012 not-warmable: {len(opaque):,} kernels have values (constexpr, =1, None) that are not told: opaque"
 
 
 def _build(build: Build, *, first: bool) -> str:

@@ -16,7 +16,7 @@ from jitaudit.scanning.caches import read_caches
 from jitaudit.scanning.logs import read_logs
 from jitaudit.scanning.manifests import findings, to_manifest
 from jitaudit.scanning.sightings import NANOSECONDS, Reading, Sighting, Skipped, time_text
-from jitaudit.scanning.tallying import Row, grouped, life, tally
+from jitaudit.scanning.tallying import Life, Row, grouped, life, tally
 
 
 class Build(msgspec.Struct, frozen=True):
@@ -89,20 +89,16 @@ def scan(
     reading = _narrowed(_read(paths), target, kernels)
     late = reading.sightings if moment is None else tuple(s for s in reading.sightings if (s.written or 0) > moment)
     early = None if moment is None else grouped(s for s in reading.sightings if (s.written or 0) <= moment)
-    span = life(reading.sightings)
-    rows = tuple(
-        sorted(
-            (
-                tally(key, sightings, None if early is None else early.get(key, []), span)
-                for key, sightings in grouped(late).items()
-            ),
-            key=_cost,
-        )
-    )
+    lives = _lives(reading.sightings)
+    rows = [
+        tally(key, sightings, None if early is None else early.get(key, []), lives[key[1:]])
+        for key, sightings in grouped(late).items()
+    ]
+    rows.sort(key=_cost)
     return Scan(
         origin=reading.origin,
         since=None if moment is None else time_text(moment),
-        rows=rows,
+        rows=tuple(rows),
         builds=_builds(late),
         findings=findings(rows),
         skipped=reading.skipped,
@@ -178,13 +174,22 @@ def _cost(row: Row) -> tuple[float, int, int, str, str, str]:
     return -row.seconds, -row.entries, -row.bytes, row.kernel, row.target, row.triton
 
 
-def _builds(sightings: Sequence[Sighting]) -> tuple[Build, ...]:
+def _lives(sightings: Sequence[Sighting]) -> dict[tuple[str, str], Life]:
+    """How long each build has been writing: what an older one left behind stretches no other's life."""
+    return {build: life(group) for build, group in _by_build(sightings).items()}
+
+
+def _by_build(sightings: Sequence[Sighting]) -> dict[tuple[str, str], list[Sighting]]:
     groups: dict[tuple[str, str], list[Sighting]] = {}
     for sighting in sightings:
         groups.setdefault((sighting.target, sighting.triton), []).append(sighting)
+    return groups
+
+
+def _builds(sightings: Sequence[Sighting]) -> tuple[Build, ...]:
     builds = [
         Build(target, triton, len({s.kernel for s in group}), len(group), sum(s.bytes for s in group))
-        for (target, triton), group in groups.items()
+        for (target, triton), group in _by_build(sightings).items()
     ]
     return tuple(sorted(builds, key=lambda build: (-build.entries, build.target, build.triton)))
 

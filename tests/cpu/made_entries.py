@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 HOUR = 3600
@@ -43,7 +43,7 @@ class Made:
 
 def write_entry(cache: Path, made: Made) -> Path:
     """Write the entry below `cache` and return its directory."""
-    digest = hashlib.sha256(repr(made).encode()).hexdigest()
+    digest = hashlib.sha256(repr(replace(made, written=0)).encode()).hexdigest()  # the same whenever it is written
     folder = cache / base64.b32encode(bytes.fromhex(digest)).decode().rstrip("=")
     folder.mkdir(parents=True)
     binary = "cubin" if made.target[0] == "cuda" else "hsaco"

@@ -76,7 +76,7 @@ def test_where_the_source_is_here_its_parameters_say_what_was_folded(tmp_path: P
     write_entry(tmp_path / "cache", Made(file=str(source), line=2, salt="BLOCK=128"))
     result = scan([tmp_path / "cache"])
     assert result.rows[0].folded == ("stride", "BLOCK")
-    assert "1 more by what is folded: stride, BLOCK" in printed(result)
+    assert "stride, BLOCK (folded): 1 more" in printed(result)
     kernel = result.manifest.kernels[0]
     assert [(p.name, p.policy) for p in kernel.parameters][2:] == [("stride", "specialized"), ("BLOCK", "constexpr")]
     opaque = {variant.key.arguments["<folded>"] for variant in kernel.variants}
@@ -272,6 +272,7 @@ def test_growth_is_a_finding_that_names_what_splits(tmp_path: Path):
     for step in range(40):
         write_entry(tmp_path, Made(salt=str(step), written=BOOT + step * HOUR // 4))
     write_entry(tmp_path, Made(arguments=("x_ptr: *fp32 aligned", "n: i32 %16"), written=BOOT))
+    write_entry(tmp_path, Made(triton="3.6.0", written=BOOT - 1000 * HOUR))
     result = scan([tmp_path])
     growth = [finding for finding in result.findings if finding.code == "JA008"]
     assert [finding.kernel for finding in growth] == ["server.kernels:scale_kernel"]
