@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hand_made import BS, FLAGS, manifest_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hand_made import BS, FLAGS, manifest_of
 from nouns import nouns
 
 from jitaudit.boxes import Grid, compact
