@@ -19,7 +19,7 @@ def facets(text: str, *, tuned: bool = False) -> Facets:
     """Take apart one argument's text. `tuned`: an autotuner sets this argument."""
     if text in ("none", "folded"):
         return (("none", text),)
-    if text.startswith("constexpr "):
+    if text.startswith(("constexpr ", "opaque ")):
         return (("autotune" if tuned else "constexpr", text.removeprefix("constexpr ")),)
     if text.startswith("("):
         return _of_tuple([facets(item) for item in split_tuple(text)])

@@ -324,3 +324,42 @@ def test_programs_whose_tables_lie_first_are_whole_too(folder: Path):
     data[54:58] = (56).to_bytes(2, "little") + (1).to_bytes(2, "little")
     (folder / CODE).write_bytes(data)
     assert isinstance(read(folder).content, Entry)
+
+
+@pytest.mark.parametrize(
+    ("file", "limit", "padding"),
+    [
+        (METADATA, entries.JSON_LIMIT, b" "),
+        (GROUP, entries.JSON_LIMIT, b" "),
+        (TTIR, entries.TEXT_LIMIT, b"\n"),
+        (CODE, entries.BINARY_LIMIT, b"\0"),
+    ],
+    ids=[METADATA, GROUP, TTIR, CODE],
+)
+def test_a_file_is_read_up_to_its_limit_and_no_further(folder: Path, file: str, limit: int, padding: bytes):
+    with (folder / file).open("ab") as stream:
+        stream.write(padding * (limit - stream.tell()))
+    assert isinstance(read(folder).content, Entry)
+    with (folder / file).open("ab") as stream:
+        stream.write(padding)
+    content = read(folder).content
+    assert isinstance(content, Broken)
+    assert content.reason == f"{file} claims {limit + 1:,} bytes, over {limit:,}"
+
+
+def test_an_entry_may_have_as_many_files_as_its_limit(folder: Path):
+    for number in range(entries.FILES_LIMIT - len(list(folder.iterdir()))):
+        (folder / f"{number}.txt").touch()
+    assert isinstance(read(folder).content, Entry)
+    (folder / "one.more").touch()
+    assert read(folder).content == Broken(f"more than {entries.FILES_LIMIT} files", known=False)
+
+
+def test_directories_are_entered_up_to_the_limit(tmp_path: Path):
+    write_entry(tmp_path.joinpath(*["d"] * entries.DEPTH_LIMIT), Made())
+    result = scan([tmp_path])
+    assert result.rows == ()
+    assert "not entered" in result.skipped[0].reason
+    other = tmp_path / "other"
+    write_entry(other.joinpath(*["d"] * (entries.DEPTH_LIMIT - 1)), Made())
+    assert len(scan([other]).rows) == 1
