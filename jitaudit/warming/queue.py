@@ -40,11 +40,10 @@ class Queue:
             return None
         if self._again:
             return self._again.pop()
-        heads = [
-            numbers[-1]
-            for numbers in self._waiting.values()
-            if numbers and (not self._by_cases or now + self._seconds(numbers[-1]) <= self._ends)
-        ]
+        for numbers in self._waiting.values():
+            while numbers and now + self._seconds(numbers[-1]) > self._ends:
+                numbers.pop()
+        heads = [numbers[-1] for numbers in self._waiting.values() if numbers]
         if not heads:
             return None
         best = max(heads, key=lambda number: (self._worth(number), -number))
