@@ -1,0 +1,1 @@
+"""The shipped kernels on a GPU, beside what they replace: `python -m benchmarks.gpu`."""
