@@ -7,22 +7,38 @@ OTHER_TRITONS := 3.6.0 3.8.0 3.9.0
 # Tests of one xdist_group share what is dear to set up.
 PYTEST := -m pytest -n auto --dist loadgroup
 
-.PHONY: probe test check test-matrix $(OTHER_TRITONS:%=test-triton-%)
+.PHONY: probe test check gate test-matrix $(OTHER_TRITONS:%=test-triton-%)
 .DEFAULT_GOAL := test
 
 probe: $(READY)
 	$(BIN)/jitaudit probe
 
-test: check
+test: check gate
 	$(BIN)/python $(PYTEST) tests/cpu
 # TRITON_INTERPRET acts when a kernel is decorated: a process of its own.
-	TRITON_INTERPRET=1 $(BIN)/python $(PYTEST) tests/interpreter
+	TRITON_INTERPRET=1 $(BIN)/python $(PYTEST) -m "not nightly" tests/interpreter
+
+# Every mutant of every kernel.
+test-nightly: $(READY)
+	TRITON_INTERPRET=1 $(BIN)/python $(PYTEST) -m nightly tests/interpreter
+
+# On a GPU machine, with the Python, torch and Triton that are there: PYTHON must find jitaudit and jitaudit_kernels.
+test-gpu:
+	$(PYTHON) -m pytest tests/gpu
+
+bench-gpu:
+	$(PYTHON) -m benchmarks.gpu -o reports/kernels.md
 
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict jitaudit
 	$(BIN)/lint-imports --no-logo
+
+# The project is its own first user: [tool.jitaudit] and jitaudit.lock.json.
+gate: $(READY)
+	$(BIN)/jitaudit gate
+	$(BIN)/jitaudit gate --group baseline
 
 test-matrix: $(OTHER_TRITONS:%=test-triton-%)
 

@@ -1,0 +1,78 @@
+"""What a call costs: GPU µs, host dispatch µs, launches, and how far the host runs ahead. Medians throughout."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+
+Call = Callable[[], object]
+
+WARM_UP, BURSTS, CALLS, QUEUED = 3, 15, 20, 600
+
+BACKLOG_CYCLES = 20_000_000
+"""A spin of about 10 ms, so that the queue never runs dry while a burst is dispatched."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A call's cost; ``lead_us`` below 0 means that the host comes back after the GPU is done."""
+
+    gpu_us: float
+    host_us: float
+    launches: float
+    lead_us: float
+
+
+def cost(call: Call) -> Cost:
+    """Measure a call on the current device. It is warmed first, so nothing here compiles."""
+    for _ in range(WARM_UP):
+        call()
+    torch.cuda.synchronize()
+    launches = _launches(call)
+    # The queue holds about a thousand launches: a fuller one makes the host wait, which is no dispatch.
+    calls = max(1, min(CALLS, int(QUEUED / max(launches, 1))))
+    bursts = [_burst(call, calls) for _ in range(BURSTS)]
+    return Cost(
+        gpu_us=median(gpu for gpu, _ in bursts),
+        host_us=median(host for _, host in bursts),
+        launches=launches,
+        lead_us=median(_lead(call) for _ in range(BURSTS)),
+    )
+
+
+def _burst(call: Call, calls: int) -> tuple[float, float]:
+    """GPU and host µs of one of the calls that are dispatched behind a spin, back to back."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(BACKLOG_CYCLES)
+    start.record()
+    began = time.perf_counter()
+    for _ in range(calls):
+        call()
+    host = time.perf_counter() - began
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) * 1e3 / calls, host * 1e6 / calls
+
+
+def _lead(call: Call) -> float:
+    """µs from the call's return to the end of its work on the GPU, behind a spin."""
+    done = torch.cuda.Event()
+    torch.cuda._sleep(BACKLOG_CYCLES)
+    call()
+    returned = time.perf_counter()
+    done.record()
+    done.synchronize()
+    return (time.perf_counter() - returned) * 1e6
+
+
+def _launches(call: Call) -> float:
+    """Kernels, fills and copies that a call puts on the GPU, as the profiler sees them."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        for _ in range(CALLS):
+            call()
+        torch.cuda.synchronize()
+    return sum(event.device_type == torch.autograd.DeviceType.CUDA for event in profile.events()) / CALLS
