@@ -1,0 +1,332 @@
+"""Sweeps in processes of their own: what one leaves behind, in memory or on disk, reaches no other, nor the user."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jitaudit.errors import RequestError
+from jitaudit.model import Finding, Manifest
+from jitaudit.sweeping import Narrowing, run
+
+HEAD = """
+from pathlib import Path
+import torch, triton, triton.language as tl
+import jitaudit
+
+@triton.jit
+def fill_kernel(x_ptr, n, LENGTH: tl.constexpr):
+    tl.store(x_ptr + n, LENGTH)
+
+def launch(length=1, n=3):
+    fill_kernel[(1,)](torch.empty(64, device="cuda"), n, length)
+"""
+
+
+@pytest.fixture
+def sweeps(tmp_path: Path) -> Callable[..., Manifest]:
+    """Run a file of sweeps that begins with `HEAD`."""
+    (tmp_path / "pyproject.toml").touch()
+
+    def run_text(body: str, **narrowing: object) -> Manifest:
+        file = tmp_path / "sweeps.py"
+        file.write_text(HEAD + textwrap.dedent(body))
+        return run([str(file)], "cuda:90", Narrowing(**narrowing))
+
+    return run_text
+
+
+def findings(manifest: Manifest, code: str) -> list[Finding]:
+    return [finding for finding in manifest.findings if finding.code == code]
+
+
+def counts(manifest: Manifest) -> dict[str, int]:
+    return {kernel.id.rpartition(":")[2]: len(kernel.variants) for kernel in manifest.kernels}
+
+
+def test_nothing_is_written_outside_and_nothing_is_left_for_the_next_sweep(sweeps, tmp_path, monkeypatch):
+    """A library that keeps tuned results at home neither writes there nor finds what another sweep made up."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    manifest = sweeps(
+        """
+        def tuned(length):
+            database = Path.home() / ".library" / "tuned.txt"
+            known = database.read_text() if database.is_file() else ""
+            if str(length) not in known:
+                launch(100 + length)  # a benchmark run
+            database.parent.mkdir(exist_ok=True)
+            database.write_text(known + str(length))
+            launch(length)
+
+        @jitaudit.sweep(length=jitaudit.ints(1, 3))
+        def first(length):
+            tuned(length)
+
+        @jitaudit.sweep(length=jitaudit.ints(1, 3))
+        def second(length):
+            tuned(length)
+        """
+    )
+    assert list((tmp_path / "home").iterdir()) == []
+    assert [kernel.launches for kernel in manifest.kernels] == [12]
+
+
+def test_what_the_import_wrote_at_home_is_put_back_in_place(sweeps):
+    manifest = sweeps(
+        """
+        DATABASE = Path.home() / "made.txt"
+        DATABASE.write_text("1")
+        OPEN = DATABASE.open("r+")
+
+        def grow():
+            length = int(OPEN.read())
+            launch(length)
+            OPEN.seek(0); OPEN.write(str(length + 1)); OPEN.flush(); OPEN.seek(0)
+
+        @jitaudit.sweep(case=jitaudit.ints(1, 2))
+        def first(case):
+            grow()
+
+        @jitaudit.sweep(case=jitaudit.ints(1, 3))
+        def second(case):
+            OPEN.seek(0)
+            grow()
+        """
+    )
+    assert counts(manifest) == {"fill_kernel": 3}
+
+
+def test_groups_do_not_see_each_others_caches(sweeps):
+    manifest = sweeps(
+        """
+        seen = set()
+
+        @jitaudit.sweep(length=jitaudit.ints(1, 4), policy=["old", "new"], compare="policy")
+        def compared(length, policy):
+            if length not in seen:
+                seen.add(length)
+                launch(length)
+        """
+    )
+    assert [(kernel.group, len(kernel.variants)) for kernel in manifest.kernels] == [("new", 4), ("old", 4)]
+
+
+def test_a_sweep_that_kills_its_process_is_named(sweeps):
+    with pytest.raises(RequestError, match=r"sweeps\.py.*ended with code 3"):
+        sweeps(
+            """
+            import os
+
+            @jitaudit.sweep(n=jitaudit.ints(1, 2))
+            def fatal(n):
+                os._exit(3)
+            """
+        )
+
+
+# Orders
+
+GROWING = """
+longest = 0
+
+@jitaudit.sweep(length=jitaudit.ints(1, 16))
+def growing(length):
+    global longest
+    longest = max(longest, length)
+    launch(longest)
+
+@jitaudit.sweep(length=jitaudit.ints(1, 16))
+def steady(length):
+    launch(100 + length)
+"""
+
+
+def test_counts_that_depend_on_the_order_are_reported(sweeps):
+    manifest = sweeps(GROWING, orders=True)
+    (finding,) = findings(manifest, "JA010")
+    assert finding.name == "order-dependent"
+    assert finding.sweep.endswith(":growing")
+    assert "ascending 16 (first at length=1; length=2; length=3; … 13 more)" in finding.message
+    assert "descending 1 (first at length=16)" in finding.message
+    assert "shuffled " in finding.message
+    assert counts(manifest) == {"fill_kernel": 32}  # what the ascending order reaches
+
+
+def test_orders_are_not_tried_unless_asked(sweeps):
+    assert findings(sweeps(GROWING), "JA010") == []
+
+
+# Host reads
+
+READING = """
+@jitaudit.sweep(n=jitaudit.ints(2, 3))
+def reading(n):
+    lens = torch.empty(n, dtype=torch.int64, device="cuda")
+    longest = int(lens.max())  # READ
+    if bool(lens.any()):  # ASK
+        launch(longest)
+"""
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Callable[[], dict[str, str]]:
+    def numbered() -> dict[str, str]:
+        text = (HEAD + textwrap.dedent(READING)).splitlines()
+        return {
+            mark: f"sweeps.py:{number}"
+            for number, line in enumerate(text, 1)
+            for mark in ("READ", "ASK")
+            if mark in line
+        }
+
+    return numbered
+
+
+def test_a_host_read_is_a_finding(sweeps, lines):
+    manifest = sweeps(READING)
+    (finding,) = findings(manifest, "JA009")
+    assert (
+        f"{lines()['READ']}: .item() reads an unknown int64 tensor of shape () on the host (2 cases)" in finding.message
+    )
+    assert [(run.verdict, run.counted) for run in manifest.sweeps] == [("launched nothing", 0)]
+
+
+def test_a_host_value_answers_one_line(sweeps, lines):
+    manifest = sweeps(READING, host_values=(f"{lines()['READ']}=7",))
+    (answered, stopped) = sorted(findings(manifest, "JA009"), key=lambda finding: "--host-value" not in finding.message)
+    assert "counted for 7" in answered.message
+    assert lines()["ASK"] in stopped.message
+
+
+def test_each_value_of_a_range_is_a_case(sweeps, lines):
+    manifest = sweeps(READING, host_values=(f"{lines()['READ']}=1..4", f"{lines()['ASK']}=true"))
+    (swept,) = manifest.sweeps
+    assert (swept.cases, swept.counted, swept.verdict) == (8, 8, "pass")
+    assert swept.axes == {"n": ("2..3",), lines()["READ"]: ("1..4",)}
+    assert counts(manifest) == {"fill_kernel": 4}
+
+
+def test_a_branch_that_is_not_taken_launches_nothing_and_never_passes(sweeps, lines):
+    manifest = sweeps(READING, host_values=(f"{lines()['READ']}=7", f"{lines()['ASK']}=false"))
+    assert [(run.verdict, run.counted) for run in manifest.sweeps] == [("launched nothing", 2)]
+    assert len(findings(manifest, "JA007")) == 1
+
+
+@pytest.mark.parametrize("text", ["sweeps.py=7", "sweeps.py:12", "sweeps.py:12=", "sweeps.py:12=many"])
+def test_a_host_value_that_cannot_be_read_is_refused(sweeps, text):
+    with pytest.raises(RequestError, match="--host-value"):
+        sweeps(READING, host_values=(text,))
+
+
+def test_a_host_value_for_a_line_that_reads_nothing_is_refused(sweeps):
+    with pytest.raises(RequestError, match="no case read an unknown value there"):
+        sweeps(READING, host_values=("sweeps.py:1=7",))
+
+
+# Stubs
+
+STUBBED = """
+import absent_engine
+from absent_engine.kernels import attention
+
+@jitaudit.sweep(n=[3])
+def passing(n):
+    held = (absent_engine.VERSION, attention)  # passed around, never asked
+    launch()
+
+@jitaudit.sweep(n=[3])
+def asking(n):
+    if absent_engine.HAS_TRITON:
+        return
+    launch()
+
+@jitaudit.sweep(n=[3])
+def calling(n):
+    attention(n)
+
+@jitaudit.sweep(n=[3])
+def comparing(n):
+    launch(2 if absent_engine.VERSION == "2" else 1)
+"""
+
+
+def test_a_package_that_is_not_there_is_refused(sweeps):
+    with pytest.raises(RequestError, match="No module named 'absent_engine'"):
+        sweeps(STUBBED)
+
+
+def test_a_stub_cannot_divert_a_launcher(sweeps):
+    """Truth values, calls and comparisons stop the case: 128 passes with nothing launched would be a lie."""
+    manifest = sweeps(STUBBED, stubs=("absent_engine",))
+    assert manifest.profile.stubs == ("absent_engine",)
+    verdicts = {run.name.rpartition(":")[2]: run.verdict for run in manifest.sweeps}
+    assert verdicts == {
+        "passing": "pass",
+        "asking": "launched nothing",
+        "calling": "launched nothing",
+        "comparing": "launched nothing",
+    }
+    messages = [finding.message for finding in findings(manifest, "JA014")]
+    assert len(messages) == 3
+    assert any("absent_engine.HAS_TRITON, a --stub, has no answer" in message for message in messages)
+    assert any("absent_engine.kernels.attention, a --stub, has no answer" in message for message in messages)
+
+
+def test_a_stub_used_on_import_is_an_error(sweeps):
+    with pytest.raises(RequestError, match=r"absent_engine\.decorate, a --stub"):
+        sweeps("import absent_engine\n@absent_engine.decorate\ndef f(): ...\n", stubs=("absent_engine",))
+
+
+def test_a_stub_never_hides_a_package(sweeps):
+    with pytest.raises(RequestError, match="--stub json: it is installed here"):
+        sweeps("", stubs=("json",))
+
+
+# Kernels that do not exist yet
+
+
+def test_a_kernel_that_a_factory_makes_is_counted_and_found_by_its_source(sweeps):
+    manifest = sweeps(
+        """
+        def factory(scale):
+            @triton.jit
+            def made_kernel(x_ptr, n, SCALE: tl.constexpr):
+                tl.store(x_ptr + n, SCALE)
+            return made_kernel
+
+        @jitaudit.sweep(n=jitaudit.ints(2, 4))
+        def made(n):
+            factory(n)[(1,)](torch.empty(64, device="cuda"), 3, n)
+        """
+    )
+    (kernel,) = manifest.kernels
+    assert (kernel.id, kernel.object, len(kernel.variants)) == ("sweeps.py:factory.<locals>.made_kernel", None, 3)
+    assert (kernel.file, kernel.source[:7]) == ("sweeps.py", "sha256:")
+    (finding,) = findings(manifest, "JA012")
+    assert "a factory made it" in finding.message
+
+
+def test_generated_code_has_a_stable_file(sweeps):
+    manifest = sweeps(
+        """
+        import importlib.util
+
+        def generated():
+            file = Path.home() / "generated.py"
+            body = "def new_kernel(x_ptr):\\n    tl.store(x_ptr, 1)\\n"
+            file.write_text("import triton, triton.language as tl\\n@triton.jit\\n" + body)
+            spec = importlib.util.spec_from_file_location("generated", file)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module.new_kernel
+
+        @jitaudit.sweep(n=jitaudit.ints(1, 2))
+        def generates(n):
+            generated()[(1,)](torch.empty(n, device="cuda"))
+        """
+    )
+    assert [(kernel.file, kernel.launches) for kernel in manifest.kernels] == [("~/generated.py", 2)]
