@@ -95,7 +95,7 @@ def _variant(sightings: Sequence[Sighting], reading: Reading) -> Variant:
 def _findings(row: Row) -> Iterator[Finding]:
     if row.growing:
         message = (
-            f"{row.entries:,} entries, and new ones kept coming as fast in the second half of the cache's life: "
+            f"{row.entries:,} entries, and in the second half of the time new ones came as fast as before: "
             f"{_blamed(row)}"
         )
         yield Finding(code="JA008", name="linear-growth", message=message, kernel=row.kernel)

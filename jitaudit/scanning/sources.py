@@ -33,12 +33,28 @@ class Sources:
     def __init__(self) -> None:
         self._functions: dict[str, list[_Function]] = {}
         self._modules: dict[str, str] = {}
+        self._definitions: dict[tuple[str, int, str, tuple[str, ...]], Definition | None] = {}
 
     def definition(self, file: str, line: int, kernel: str, arguments: Iterable[str]) -> Definition | None:
         """The function of that name at that line; None where the file is gone or is another one by now.
 
         `arguments` are those that the compiled code has: all of them must be parameters, in this order.
         """
+        asked = (file, line, kernel, tuple(arguments))
+        if asked not in self._definitions:
+            self._definitions[asked] = self._define(*asked)
+        return self._definitions[asked]
+
+    def module(self, file: str) -> str:
+        """The module of a file by where it lies: in site-packages, in a package, else its path below the project.
+
+        A file that lies nowhere here keeps its path, unless that names site-packages.
+        """
+        if file not in self._modules:
+            self._modules[file] = _module(Path(file))
+        return self._modules[file]
+
+    def _define(self, file: str, line: int, kernel: str, arguments: tuple[str, ...]) -> Definition | None:
         if file not in self._functions:
             self._functions[file] = list(_functions(file))
         named = [function for function in self._functions[file] if function.node.name[:150] == kernel]
@@ -49,15 +65,6 @@ class Sources:
                 decorators = function.node.lineno - function.lines[0]
                 return Definition(function.qualname, tuple(_parameters(function, set(arguments))), decorators)
         return None
-
-    def module(self, file: str) -> str:
-        """The module of a file by where it lies: in site-packages, in a package, else its path below the project.
-
-        A file that lies nowhere here keeps its path, unless that names site-packages.
-        """
-        if file not in self._modules:
-            self._modules[file] = _module(Path(file))
-        return self._modules[file]
 
 
 class _Function(msgspec.Struct, frozen=True):
