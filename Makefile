@@ -45,10 +45,11 @@ test-matrix: $(OTHER_TRITONS:%=test-triton-%)
 $(OTHER_TRITONS:%=test-triton-%): test-triton-%: .venv-%/.installed
 	.venv-$*/bin/python $(PYTEST) -m matrix tests/cpu
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt tests/launchers/requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"jitaudit needs Python 3.11 or newer; {sys.executable} is {sys.version}; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[triton,test]'
+	$(BIN)/pip install --quiet --no-deps --requirement tests/launchers/requirements.txt
 	@touch $@
 
 # An environment that holds one other Triton and finds everything else in $(VENV): a pip that resolved torch and
