@@ -106,6 +106,27 @@ Compiling = Annotated[
     bool, typer.Option("--compile", help="Really compile every variant for the target; needs no GPU.")
 ]
 Gpu = Annotated[bool, typer.Option("--gpu", help="Use the GPU that is here, with real tensors.")]
+HostValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host-value",
+        metavar="FILE:LINE=VALUE",
+        help="What a launcher reads on the host at that line; each value of a range (1..64) is a case.",
+        show_default=False,
+    ),
+]
+Orders = Annotated[
+    bool, typer.Option("--orders", help="Run the cases ascending, descending and shuffled: does the order matter?")
+]
+Stubs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stub",
+        metavar="MODULE",
+        help="Stand in for a package that can't be imported here; using it stops the case.",
+        show_default=False,
+    ),
+]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the manifest there.", show_default=False)
 ]
@@ -254,6 +275,9 @@ def probe(
     kernels: Kernels = None,
     compile: Compiling = False,
     gpu: Gpu = False,
+    host_values: HostValues = None,
+    orders: Orders = False,
+    stubs: Stubs = None,
     form: Printed = Format.text,
     output: Output = None,
     force: Force = False,
@@ -262,7 +286,16 @@ def probe(
     """Count the variants that launchers reach over their sweeps, and say why; no GPU needed."""
     if output is not None:
         manifest.require_writable(output, force=force)
-    narrowing = Narrowing(_axes(axes), tuple(groups or ()), tuple(kernels or ()), compile, gpu)
+    narrowing = Narrowing(
+        _axes(axes),
+        tuple(groups or ()),
+        tuple(kernels or ()),
+        compile=compile,
+        gpu=gpu,
+        host_values=tuple(host_values or ()),
+        orders=orders,
+        stubs=tuple(stubs or ()),
+    )
     with _progress() as progress:
         probed = probing.probe(targets or configuration.read(Path.cwd()).targets, architecture, narrowing, progress)
     if output is not None:
