@@ -72,9 +72,9 @@ def gate(project: Project, question: Question, today: date, progress: Progress) 
     lock = None if question.base else locks.read(project.root / LOCK_FILE)
     if not question.arguments and lock is None and project.configuration == Configuration():
         raise RequestError(_HOW_TO_START)
-    if question.update is not None and lock is None:
-        lock = Lock(schema_version=LOCK_VERSION, groups=question.narrowing.groups or None, targets={})
     narrowing = _narrowing(project, question)
+    if question.update is not None and lock is None:
+        lock = Lock(schema_version=LOCK_VERSION, groups=narrowing.groups or None, targets={})
     manifests = _manifests(project, question, narrowing, progress)
     scope = Scope(
         whole=_is_whole(project, question, manifests),

@@ -167,7 +167,7 @@ def _on_kernel(
     command = advice.explain(kernel.id, manifest.target)
     breaches = []
     if budget is not None and verdict.variants > budget[1]:
-        message = f"{words.variants(verdict.variants)}, budget {budget[1]} ({budget[0]!r})"
+        message = f"{words.variants(verdict.variants)}, budget {budget[1]:,} ({budget[0]!r})"
         breaches.append(Breach("JA301", message, words.cause(reach), words.remedy(remedies), command, fails=True))
     elif budget is None and reach.growth == "linear":
         message = f"{words.variants(verdict.variants)} here, no budget, and more with every step of the axis"
@@ -176,10 +176,10 @@ def _on_kernel(
         former = renamed(name, drift, manifest)
         cause = words.drift_cause(verdict.drifted, reach) if known else words.arrival(former)
         remedy = words.drift_remedy(verdict.drifted, remedies, advice) if known else advice.accept("the kernel")
-        message = f"{words.variants(len(new))} of {verdict.variants} not allowed yet" + _and_gone(len(gone))
+        message = f"{words.variants(len(new))} of {verdict.variants:,} not allowed yet" + _and_gone(len(gone))
         breaches.append(Breach("JA302", message, cause, remedy, command, fails=configuration.drift != "allow"))
     elif gone:
-        message = f"{words.variants(len(gone))} of {len(known)} gone"
+        message = f"{words.variants(len(gone))} of {len(known):,} gone"
         breach = Breach("JA303", message, words.LOST, advice.accept("the loss"), command, configuration.drift == "fail")
         breaches.append(breach)
     return msgspec.structs.replace(verdict, breaches=tuple(breaches))
@@ -230,7 +230,7 @@ def _covers(ignore: Ignore, verdict: Verdict, breach: Breach) -> bool:
 
 
 def _and_gone(gone: int) -> str:
-    return f", {gone} gone" if gone else ""
+    return f", {gone:,} gone" if gone else ""
 
 
 def _varying(key: tuple[str, ...], shared: frozenset[str]) -> str:

@@ -58,4 +58,4 @@ def _some(title: str, texts: Sequence[str], count: int) -> Iterator[str]:
     for text in texts[:_SHOWN]:
         yield f"{title:<8}{text}"
     if count > _SHOWN:
-        yield f"{'':<8}and {count - _SHOWN} more"
+        yield f"{'':<8}and {count - _SHOWN:,} more"

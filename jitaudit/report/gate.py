@@ -75,7 +75,8 @@ def format_of(path: Path, default: str) -> str:
 def text(gate: Gate, *, verbose: bool = False) -> str:
     """The gate on one screen, the worst first; all of it when `verbose`."""
     blocks = [failure(verdict) for verdict in failures(gate)]
-    rest = [*_told(gate), *_passes(gate, verbose), *note_lines(gate), *gate.done]
+    told = [*_told(gate), *note_lines(gate)]
+    rest = [*_passes(gate, verbose), *gate.done]
     room = SCREEN - len(rest) - 1
     shown: list[str] = []
     hidden = 0
@@ -84,8 +85,10 @@ def text(gate: Gate, *, verbose: bool = False) -> str:
             shown += block
         else:
             hidden += 1
-    more = [f"{hidden} more failures, use -v"] if hidden else []
-    return "\n".join([*rest, *more, *shown]) + "\n"
+    lines = told if verbose else told[: max(room - len(shown), 0)]
+    hidden += len(told) - len(lines)
+    more = [f"{hidden} more, use -v"] if hidden else []
+    return "\n".join([*lines, *rest, *more, *shown]) + "\n"
 
 
 def summary(gate: Gate) -> str:
@@ -111,7 +114,7 @@ def _passes(gate: Gate, verbose: bool) -> Iterator[str]:
     passing = [verdict for verdict in gate.verdicts if verdict.word == "PASS" and verdict.kernel is not None]
     if verbose:
         for verdict in passing:
-            budget = "" if verdict.budget is None else f", budget {verdict.budget}"
+            budget = "" if verdict.budget is None else f", budget {verdict.budget:,}"
             yield f"PASS  {verdict.name}: {variants(verdict.variants)}{budget}"
     elif passing:
         kernels = f"{len(passing)} kernel{'' if len(passing) == 1 else 's'}"
