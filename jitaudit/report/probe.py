@@ -164,6 +164,11 @@ def _sweep_lines(probe: Probe) -> Iterator[str]:
     for sweep in probe.manifest.sweeps:
         if sweep.verdict != "pass":
             yield f"{sweep.verdict.upper()}: sweep {sweep.name} counted {sweep.counted:,} of {sweep.cases:,} cases"
+    if stubs := probe.manifest.profile.stubs:
+        yield f"stubs stood in for {', '.join(stubs)}"
+    tuners = [kernel.autotuner for kernel in probe.manifest.kernels if kernel.autotuner is not None]
+    if unknown := sum(len(tuner.tuning_keys) for tuner in tuners):
+        yield f"{unknown:,} tuning keys: which config wins is unknown offline; each key's first stands for it"
 
 
 def _finding_lines(findings: Sequence[Finding]) -> list[Text]:
