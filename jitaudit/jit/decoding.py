@@ -151,8 +151,10 @@ class _Reader:
                 return self._items(self.value)
             case "set" | "frozenset":
                 items = self._items(self.value)
-                if len(items) > 1 and not all(isinstance(item, int) for item in items):
-                    raise Undecodable(f"the text of this {word}, which Triton hashes, changes from process to process")
+                if len(items) > 1:
+                    raise Undecodable(
+                        f"the order of a {word}, whose text Triton hashes, changes from process to process"
+                    )
                 return set(items) if word == "set" else frozenset(items)
             case "constexpr":
                 import triton.language as tl
