@@ -7,7 +7,7 @@ OTHER_TRITONS := 3.6.0 3.8.0 3.9.0
 # Tests of one xdist_group share what is dear to set up.
 PYTEST := -m pytest -n auto --dist loadgroup
 
-.PHONY: probe test check gate test-matrix $(OTHER_TRITONS:%=test-triton-%)
+.PHONY: probe test check gate bench test-matrix $(OTHER_TRITONS:%=test-triton-%)
 .DEFAULT_GOAL := test
 
 probe: $(READY)
@@ -25,6 +25,10 @@ test-nightly: $(READY)
 # On a GPU machine, with the Python, torch and Triton that are there: PYTHON must find jitaudit and jitaudit_kernels.
 test-gpu:
 	$(PYTHON) -m pytest tests/gpu
+
+# What a capture costs, with no GPU.
+bench: $(READY)
+	$(BIN)/python -m benchmarks.capture
 
 bench-gpu:
 	$(PYTHON) -m benchmarks.gpu -o reports/kernels.md

@@ -13,7 +13,7 @@ from jitaudit.boxes import expand
 from jitaudit.model import Kernel
 from jitaudit.probing import Probe
 
-pytestmark = pytest.mark.matrix
+pytestmark = [pytest.mark.matrix, pytest.mark.xdist_group("field cases")]
 
 
 class Case(NamedTuple):

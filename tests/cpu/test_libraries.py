@@ -8,6 +8,8 @@ import pytest
 
 from jitaudit.probing import Probe
 
+pytestmark = pytest.mark.xdist_group("libraries")
+
 COUNTS = [
     # target, sweep, kernel, cases, variants, the arguments that split it
     ("liger", "rms_norm", "_rms_norm_forward_kernel", 256, 1, ()),

@@ -10,6 +10,8 @@ from jitaudit.boxes import expand
 from jitaudit.model import Box
 from jitaudit.probing import Probe
 
+pytestmark = pytest.mark.xdist_group("shipped")
+
 SIZES = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 15, 16}
 """Batch sizes that a server captures graphs for."""
 
