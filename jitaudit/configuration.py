@@ -135,7 +135,8 @@ def _checked(data: dict[str, Any], file: Path) -> Configuration:
     try:
         read = msgspec.convert(data, Configuration)
     except msgspec.ValidationError as error:
-        raise RequestError(f"{where} {error}; it takes {', '.join(Configuration.__struct_fields__)}") from None
+        keys = f"; the keys are {', '.join(Configuration.__struct_fields__)}" if "unknown field" in str(error) else ""
+        raise RequestError(f"{where} {error}{keys}") from None
     for glob, most in read.budget.items():
         if most < 0:
             raise RequestError(f"{where} budget {glob!r} = {most}: a budget is a number of variants, 0 or more")

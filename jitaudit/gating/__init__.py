@@ -19,7 +19,7 @@ from jitaudit.gating.bases import laid_out
 from jitaudit.gating.comparing import Compared, Comparison, with_base, with_lock
 from jitaudit.gating.drift import NO_DRIFT, Scope
 from jitaudit.gating.lock import LOCK_FILE, LOCK_VERSION, Lock
-from jitaudit.gating.verdicts import Verdict, judge, loose, notes
+from jitaudit.gating.verdicts import CODES, Verdict, judge, loose, notes
 from jitaudit.gating.words import Advice
 from jitaudit.model import Finding, Manifest
 from jitaudit.sweeping import Narrowing, Progress, run
@@ -68,7 +68,7 @@ def gate(project: Project, question: Question, today: date, progress: Progress) 
 
     Raises RequestError for what the request or the configuration gets wrong, SetupError for what this machine lacks.
     """
-    _check(question)
+    _check(project, question)
     lock = None if question.base else locks.read(project.root / LOCK_FILE)
     if not question.arguments and lock is None and project.configuration == Configuration():
         raise RequestError(_HOW_TO_START)
@@ -102,7 +102,11 @@ _HOW_TO_START = (
 )
 
 
-def _check(question: Question) -> None:
+def _check(project: Project, question: Question) -> None:
+    for ignore in project.configuration.ignore:
+        if ignore.code not in CODES:
+            known = ", ".join(sorted(CODES))
+            raise RequestError(f"{project.file}: ignore {ignore.code} {ignore.kernel!r}: the gate's codes are {known}")
     paths, targets = split_arguments(question.arguments)
     if paths and (targets or question.base or question.narrowing.axes or question.narrowing.gpu):
         raise RequestError(f"{paths[0]}: a manifest is read as it is: no TARGET, --axis, --gpu or --base beside it")
