@@ -276,13 +276,13 @@ class _Launched:
     """What a launch returns: stands for the `CompiledKernel`, which launchers may keep and launch again."""
 
     def __init__(self, function: Any, variant: SeenVariant) -> None:
-        self._function, self._variant = function, variant
+        self._function, self.variant = function, variant
 
     def __getitem__(self, grid: object) -> Callable[..., None]:
         def launch(*args: Any, **kwargs: Any) -> None:
             if _capture is None:
                 raise RuntimeError("this kernel was captured, not compiled: it can be launched inside a capture only")
-            _capture.launch_again(self._function, self._variant, (*args, *kwargs.values()))
+            _capture.launch_again(self._function, self.variant, (*args, *kwargs.values()))
 
         return launch
 
