@@ -86,7 +86,7 @@ def scan(
     Raises RequestError for what is neither cache nor log, SetupError for a directory that can't be read.
     """
     moment = None if since is None else read_time(since)
-    reading = _narrowed(_read(paths), target, kernels)
+    (reading,) = _narrowed([_read(paths)], target, kernels)
     late = reading.sightings if moment is None else tuple(s for s in reading.sightings if (s.written or 0) > moment)
     early = None if moment is None else grouped(s for s in reading.sightings if (s.written or 0) <= moment)
     lives = _lives(reading.sightings)
@@ -109,7 +109,7 @@ def scan(
 
 def compare(here: Sequence[Path], there: Path, *, target: str | None = None, kernels: Sequence[str] = ()) -> Comparison:
     """What `here` has and `there` has not, and the other way round. Raises as `scan` does."""
-    ours, theirs = (_narrowed(_read(paths), target, kernels) for paths in (here, [there]))
+    ours, theirs = _narrowed([_read(here), _read([there])], target, kernels)
     if ours.origin != theirs.origin:
         raise RequestError(f"{there}: a cache and a log can't be compared")
     sides = [_by_kernel(reading.sightings) for reading in (ours, theirs)]
@@ -153,17 +153,39 @@ def _read(paths: Sequence[Path]) -> Reading:
     return read_caches(paths) if directories else read_logs(paths)
 
 
-def _narrowed(reading: Reading, target: str | None, kernels: Sequence[str]) -> Reading:
-    sightings = tuple(s for s in reading.sightings if target is None or s.target == target)
-    if target and reading.origin == "log":  # a log names none: the caller knows better
-        sightings = tuple(msgspec.structs.replace(s, target=target) for s in reading.sightings)
-    elif target and not sightings and reading.sightings:
-        there = ", ".join(sorted({s.target for s in reading.sightings}))
+def _narrowed(readings: Sequence[Reading], target: str | None, kernels: Sequence[str]) -> list[Reading]:
+    """The readings with only what is wanted. Raises RequestError where nothing in any of them is."""
+    aimed = [_aimed(reading, target) for reading in readings]
+    if target and _some(readings) and not _some(aimed):
+        there = ", ".join(sorted({s.target for reading in readings for s in reading.sightings}))
         raise RequestError(f"--target {target}: no entry is for it; there are {there}")
-    wanted = tuple(s for s in sightings if not kernels or any(_matches(s.kernel, glob) for glob in kernels))
-    if sightings and not wanted:
+    wanted = [
+        msgspec.structs.replace(
+            reading,
+            sightings=tuple(
+                s for s in reading.sightings if not kernels or any(_matches(s.kernel, glob) for glob in kernels)
+            ),
+        )
+        for reading in aimed
+    ]
+    if _some(aimed) and not _some(wanted):
         raise RequestError(f"--kernel {' '.join(kernels)}: no kernel matches; scan without it lists them")
-    return msgspec.structs.replace(reading, sightings=wanted)
+    return wanted
+
+
+def _aimed(reading: Reading, target: str | None) -> Reading:
+    """What is for the target. A log names none: there the caller knows better."""
+    if target is None:
+        return reading
+    if reading.origin == "log":
+        sightings = tuple(msgspec.structs.replace(s, target=target) for s in reading.sightings)
+    else:
+        sightings = tuple(s for s in reading.sightings if s.target == target)
+    return msgspec.structs.replace(reading, sightings=sightings)
+
+
+def _some(readings: Sequence[Reading]) -> bool:
+    return any(reading.sightings for reading in readings)
 
 
 def _matches(kernel: str, glob: str) -> bool:

@@ -184,6 +184,15 @@ def test_two_ranks_are_compared_by_identity_not_by_count(tmp_path: Path):
     }
 
 
+def test_a_kernel_that_only_one_side_has_may_be_asked_for(tmp_path: Path):
+    write_entry(tmp_path / "a", Made(kernel="a_kernel"))
+    write_entry(tmp_path / "b", Made())
+    (difference,) = compare([tmp_path / "a"], tmp_path / "b", kernels=["a_*"]).differences
+    assert (difference.here, difference.there) == (1, 0)
+    with pytest.raises(RequestError, match="no kernel matches"):
+        compare([tmp_path / "a"], tmp_path / "b", kernels=["c_*"])
+
+
 def test_sides_of_other_tritons_are_said_to_share_nothing(tmp_path: Path):
     write_entry(tmp_path / "a", Made())
     write_entry(tmp_path / "b", Made(triton="3.6.0"))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jitaudit.jit.entries import Entry, read_cache
+from jitaudit.jit.entries import Broken, Entry, read_cache, read_entry
 from jitaudit.model import Kernel, Manifest
 from jitaudit.scanning import Scan, compare, scan
 from jitaudit.scanning.tallying import Row
@@ -301,6 +301,21 @@ def _varying(kernels: Iterable[Kernel]) -> set[str]:
 
 def _split(row: Row) -> set[str]:
     return {split.argument for split in row.splits}
+
+
+@pytest.mark.parametrize("architecture", ["cuda:90", "hip:gfx942"])
+def test_a_real_binary_cut_anywhere_is_never_an_entry(compiled, tmp_path: Path, architecture: str):
+    target, axes = SWEEPS[0]
+    _, directory = compiled(target, architecture, tuple(axes.items()))
+    binary = next(path for path in sorted(directory.rglob("*")) if path.suffix in (".cubin", ".hsaco"))
+    subprocess.run(["cp", "-a", str(binary.parent), str(tmp_path)], check=True)
+    folder = tmp_path / binary.parent.name
+    data = binary.read_bytes()
+    for length in sorted({*range(0, len(data), 97), *range(len(data) - 200, len(data))}):
+        (folder / binary.name).write_bytes(data[:length])
+        assert isinstance(read_entry(str(folder), folder.name).content, Broken), length
+    (folder / binary.name).write_bytes(data)
+    assert isinstance(read_entry(str(folder), folder.name).content, Entry)
 
 
 def test_every_entry_of_a_real_cache_is_read_whole(odd):
