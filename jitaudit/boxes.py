@@ -76,11 +76,14 @@ class Grid:
 
     def _digits(self, axis: str, chosen: str | tuple[AxisValue, ...]) -> list[int]:
         assert not isinstance(chosen, str)
-        key = (axis, *map(_hashable, chosen))
-        if key not in self._chosen:
+        # True == 1.0 as keys of a dict: only texts are safe as they are.
+        simple = len(chosen) == 1 and chosen[0].__class__ is str
+        key = (axis, chosen[0]) if simple else (axis, *map(_hashable, chosen))
+        digits = self._chosen.get(key)
+        if digits is None:
             places, stride = self._places[axis], self.strides[axis]
-            self._chosen[key] = [places[_hashable(value)] * stride for value in expand(chosen)]
-        return self._chosen[key]
+            digits = self._chosen[key] = [places[_hashable(value)] * stride for value in expand(chosen)]
+        return digits
 
 
 def expand(texts: Iterable[AxisValue]) -> list[AxisValue]:

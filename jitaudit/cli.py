@@ -16,12 +16,25 @@ import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from jitaudit import checking, configuration, gating, manifest, planning, probing, scanning, stalling, warming
+from jitaudit import (
+    checking,
+    configuration,
+    explaining,
+    gating,
+    manifest,
+    planning,
+    probing,
+    ruling,
+    scanning,
+    stalling,
+    warming,
+)
 from jitaudit import doctor as diagnosing
 from jitaudit.errors import JitauditError, RequestError, SetupError
 from jitaudit.gating import Question
 from jitaudit.report import check as check_report
 from jitaudit.report import doctor as doctor_report
+from jitaudit.report import explain as explain_report
 from jitaudit.report import gate as gate_report
 from jitaudit.report import probe as probe_report
 from jitaudit.report import scan as scan_report
@@ -251,6 +264,31 @@ Outputs = Annotated[
         show_default=False,
     ),
 ]
+Explainable = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[MANIFEST|TARGET]...",
+        help="Manifests (.json, united), or launchers to probe first: file.py, package.module:sweep. None: "
+        "\\[tool.jitaudit] sweeps, else the kernels shipped here. A manifest is only read.",
+        show_default=False,
+    ),
+]
+Confirming = Annotated[
+    bool,
+    typer.Option(
+        "--compile",
+        help="Put it to the test with no GPU: apply each remedy, count again, compile before and after.",
+    ),
+]
+Timing = Annotated[
+    bool, typer.Option("--gpu", help="--compile, and launch both on the GPU that is here: inputs are zeros.")
+]
+Differing = Annotated[
+    bool, typer.Option("--diff", help="Of two manifests or targets: what the second has that the first has not.")
+]
+Code = Annotated[
+    str | None, typer.Argument(metavar="[CODE]", help="A finding's code: JA008. None: all of them.", show_default=False)
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="More than a screen.")]
 
 
@@ -342,6 +380,51 @@ def scan(
         case Format.text:
             _emit(scan_report.text(result, verbose=verbose))
     _note(scan_report.summary(result))
+
+
+@app.command(rich_help_panel=SEE)
+def explain(
+    arguments: Explainable = None,
+    architecture: Architectures = None,
+    axes: Axes = None,
+    groups: Groups = None,
+    kernels: Kernels = None,
+    compile: Confirming = False,
+    gpu: Timing = False,
+    difference: Differing = False,
+    sweeps: SweepFiles = None,
+    form: Printed = Format.text,
+    output: ResultFile = None,
+    force: Force = False,
+    verbose: Verbose = False,
+) -> None:
+    """Say which argument makes each variant, what to change, what that leads to, and what it costs."""
+    if output is not None:
+        manifest.require_writable(output, force=force)
+    question = explaining.Question(
+        arguments=tuple(arguments or configuration.read(Path.cwd()).targets),
+        architecture=architecture,
+        narrowing=Narrowing(_axes(axes), tuple(groups or ()), tuple(kernels or ())),
+        compile=compile or gpu,
+        gpu=gpu,
+        files=tuple(sweeps or ()),
+    )
+    with _progress() as progress:
+        found = (explaining.explain_difference if difference else explaining.explain)(question, progress)
+    if output is not None:
+        manifest.write_whole(_json(found), output, force=force)
+    _emit(explain_report.printed(found, form.value, verbose=verbose))
+    match found:
+        case explaining.Explanation(missing=str() as missing):
+            raise SetupError(missing)
+        case explaining.Diff(kernels=(_, *_)):
+            raise typer.Exit(1)
+
+
+@app.command(rich_help_panel=SEE)
+def rule(code: Code = None) -> None:
+    """Show the page of a finding's code: what it is, an example, the fix, and what the fix costs."""
+    _emit(ruling.page(code) if code else ruling.contents())
 
 
 @app.command(rich_help_panel=JUDGE)

@@ -95,6 +95,14 @@ class Code(Noun, frozen=True):
     stores: dict[int, int]
 
 
+class Timing(msgspec.Struct, frozen=True):
+    """Medians of launching one variant, in microseconds."""
+
+    gpu: float
+    host: float
+    """Until the call returns."""
+
+
 class Compile(Noun, frozen=True):
     """What a real compile of a variant gave."""
 

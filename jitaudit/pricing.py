@@ -7,17 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from jitaudit.model import Code
+from jitaudit.model import Code, Timing
 
 Verdict = Literal["free", "costs", "gains"]
-
-
-class Timing(msgspec.Struct, frozen=True):
-    """Medians of launching one variant, in microseconds."""
-
-    gpu: float
-    host: float
-    """Until the launch call returns."""
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -37,6 +29,9 @@ class Price(msgspec.Struct, frozen=True):
 SMALL = 0.1
 """Share of instructions or registers from which more of them is a cost, fewer a gain; below, ptxas wavers."""
 
+FREE_REGISTERS = 32
+"""Registers a thread up to which nothing is gained by fewer: 64 warps of an SM have so many each."""
+
 
 def price(key: str, before: Code, after: Code) -> Price:
     """Compare two binaries of one kernel for one launch."""
@@ -46,13 +41,13 @@ def price(key: str, before: Code, after: Code) -> Price:
         _narrower(before.loads, after.loads) or _narrower(before.stores, after.stores),
         after.spills > before.spills,
         after.instructions > before.instructions * (1 + SMALL),
-        after.registers > before.registers * (1 + SMALL),
+        after.registers > max(before.registers * (1 + SMALL), FREE_REGISTERS),
     ]
     better = [
         _narrower(after.loads, before.loads) or _narrower(after.stores, before.stores),
         after.spills < before.spills,
-        after.instructions < before.instructions * (1 - SMALL),
-        after.registers < before.registers * (1 - SMALL),
+        before.instructions > after.instructions * (1 + SMALL),
+        before.registers > max(after.registers * (1 + SMALL), FREE_REGISTERS),
     ]
     verdict: Verdict = "costs" if any(worse) else "gains" if any(better) else "free"
     return Price(verdict, tuple(_changes(before, after)), key, before, after)

@@ -44,8 +44,9 @@ class Treated:
         memo = exactly(specialization, extra)
         variant = self._binder.memo.get(memo)
         if variant is None:
-            key = self._binder.key(specialization, arguments | options)
-            variant = self._binder.memo[memo] = SeenVariant(key, False, (bound, specialization, arguments | options))
+            passed = arguments | options
+            variant = SeenVariant(self._binder.key(specialization, passed), False, (bound, specialization, passed))
+            self._binder.memo[memo] = variant
         return variant
 
     def keep(self, variant: SeenVariant) -> None:
@@ -93,6 +94,30 @@ def rewrite(remedy: Remedy, arguments: dict[str, Any], options: dict[str, Any]) 
             arguments[name] = _aligned(value)
         case _:
             pass
+
+
+class BucketedCache(dict[tuple[Any, ...], Any]):
+    """A tuning cache that takes keys for one where some arguments round up to the same power of two."""
+
+    def __init__(self, places: Iterable[int]) -> None:
+        super().__init__()
+        self._places = frozenset(places)
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(self._bucketed(key))
+
+    def __getitem__(self, key: tuple[Any, ...]) -> Any:
+        return super().__getitem__(self._bucketed(key))
+
+    def __setitem__(self, key: tuple[Any, ...], value: Any) -> None:
+        super().__setitem__(self._bucketed(key), value)
+
+    def _bucketed(self, key: Any) -> tuple[Any, ...]:
+        from triton import next_power_of_2
+
+        return tuple(
+            next_power_of_2(item) if at in self._places and type(item) is int else item for at, item in enumerate(key)
+        )
 
 
 class Trials:

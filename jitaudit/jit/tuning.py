@@ -39,6 +39,8 @@ class Tuners:
         """`JITFunction` → what its autotuner did."""
         self.benching = False
         """Whether a benchmark run is under way."""
+        self.new_cache: Callable[[Any], dict[Any, Any]] = lambda tuner: {}
+        """Makes a tuner's tuning cache at its first run."""
         self._opaque = opaque
         self._running: list[_Run] = []
         self._states: dict[Any, dict[str, Any]] = {}
@@ -124,7 +126,7 @@ class Tuners:
             return
         if tuner not in self._states:
             self._states[tuner] = dict(vars(tuner))
-            vars(tuner).update(cache={}, cache_results=False, do_bench=self.benchmark)
+            vars(tuner).update(cache=self.new_cache(tuner), cache_results=False, do_bench=self.benchmark)
         run = _Run(tuner)
         known = len(tuner.cache)
         self._running.append(run)

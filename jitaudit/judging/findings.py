@@ -2,54 +2,61 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from jitaudit.classes import facets
 from jitaudit.judging.reach import BOUNDED, Reach
+from jitaudit.judging.rewriting import number_of
 from jitaudit.manifest import sorted_findings
 from jitaudit.model import Finding, Kernel, Manifest
 
 
 def judge(manifest: Manifest) -> tuple[Finding, ...]:
     """The manifest's own findings and those that follow from its variants: JA004, JA005, JA008, JA011, JA012."""
-    found = list(manifest.findings)
-    for kernel in manifest.kernels:
-        found += _mixed_scalars(kernel)
-        found += _equal_constexprs(kernel)
-        found += _linear(Reach(kernel, manifest.sweeps))
-        found += _redundant(kernel)
-        found += _not_warmable(kernel)
-    return sorted_findings(found)
+    reaches = (Reach(kernel, manifest.sweeps) for kernel in manifest.kernels)
+    return judged(manifest, (finding for reach in reaches for finding in judge_kernel(reach)))
 
 
-def _mixed_scalars(kernel: Kernel) -> Iterator[Finding]:
-    for parameter in kernel.parameters:
-        texts = {variant.key.arguments.get(parameter.name, "none") for variant in kernel.variants}
+def judged(manifest: Manifest, found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The manifest's own findings with those of its kernels, each thing told once."""
+    told = {(finding.code, finding.kernel, finding.argument) for finding in manifest.findings}
+    new = [finding for finding in found if (finding.code, finding.kernel, finding.argument) not in told]
+    return sorted_findings([*manifest.findings, *new])
+
+
+def judge_kernel(reach: Reach) -> Iterator[Finding]:
+    """The findings that follow from one kernel's variants."""
+    yield from _mixed_scalars(reach)
+    yield from _equal_constexprs(reach)
+    yield from _linear(reach)
+    yield from _redundant(reach.kernel)
+    yield from _not_warmable(reach)
+
+
+def _mixed_scalars(reach: Reach) -> Iterator[Finding]:
+    for name, texts in _arguments(reach):
         scalars = {dict(facets(text)).get("dtype", "") for text in texts} & {"int", "bool", "float"}
         if len(scalars) > 1:
             kinds = " and as ".join(sorted(scalars))
-            message = f"{parameter.name} arrives as {kinds}: each is a variant of its own; pass one type"
-            yield _finding("JA004", "mixed-scalar-types", message, kernel, parameter.name)
+            message = f"{name} arrives as {kinds}: each is a variant of its own; pass one type"
+            yield _finding("JA004", "mixed-scalar-types", message, reach.kernel, name)
 
 
-def _equal_constexprs(kernel: Kernel) -> Iterator[Finding]:
-    for parameter in kernel.parameters:
+def _equal_constexprs(reach: Reach) -> Iterator[Finding]:
+    for name, texts in _arguments(reach):
         equal: dict[float, set[str]] = defaultdict(set)
-        for variant in kernel.variants:
-            match = re.fullmatch(r"constexpr (bool|int|float) (\S+)", variant.key.arguments.get(parameter.name, ""))
-            if match:
-                value = float(match[2] == "True") if match[1] == "bool" else float(match[2])
-                equal[value].add(match[2])
-        for texts in equal.values():
-            if len(texts) > 1:
-                spelled = ", ".join(sorted(texts))
+        for text in texts:
+            number = number_of(text)
+            if number is not None:
+                equal[number].add(text.rpartition(" ")[2])
+        for spellings in equal.values():
+            if len(spellings) > 1:
                 message = (
-                    f"{parameter.name} is passed as {spelled}: different binaries, but in one process Triton takes "
-                    "them for one key, so the first one launched serves all; pass one type"
+                    f"{name} is passed as {', '.join(sorted(spellings))}: different binaries, but in one process "
+                    "Triton takes them for one key, so the first one launched serves all; pass one type"
                 )
-                yield _finding("JA005", "equal-constexprs", message, kernel, parameter.name)
+                yield _finding("JA005", "equal-constexprs", message, reach.kernel, name)
 
 
 def _linear(reach: Reach) -> Iterator[Finding]:
@@ -72,14 +79,22 @@ def _redundant(kernel: Kernel) -> Iterator[Finding]:
         yield _finding("JA011", "redundant-variant", message, kernel, None)
 
 
-def _not_warmable(kernel: Kernel) -> Iterator[Finding]:
-    if kernel.object is None:
+def _not_warmable(reach: Reach) -> Iterator[Finding]:
+    if reach.kernel.object is None:
         message = "its module holds no such kernel (a closure or generated code): counted, but warm can't find it again"
-        yield _finding("JA012", "not-warmable", message, kernel, None)
-    for parameter in kernel.parameters:
-        if any("opaque " in variant.key.arguments.get(parameter.name, "") for variant in kernel.variants):
-            message = f"{parameter.name} holds a value without a stable text: counted, but warm can't make it again"
-            yield _finding("JA012", "not-warmable", message, kernel, parameter.name)
+        yield _finding("JA012", "not-warmable", message, reach.kernel, None)
+    for name, texts in _arguments(reach):
+        if any("opaque " in text for text in texts):
+            message = f"{name} holds a value without a stable text: counted, but warm can't make it again"
+            yield _finding("JA012", "not-warmable", message, reach.kernel, name)
+
+
+def _arguments(reach: Reach) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each parameter's texts."""
+    for parameter in reach.kernel.parameters:
+        column = reach.every.get(parameter.name)
+        if column is not None and column.option is None:
+            yield parameter.name, tuple(text for text in column.texts if text is not None)
 
 
 def _finding(code: str, name: str, message: str, kernel: Kernel, argument: str | None) -> Finding:

@@ -70,7 +70,12 @@ class Reach:
 
     @cached_property
     def columns(self) -> dict[str, Column]:
-        """The arguments, in the order of the parameters, and the options that differ between variants."""
+        """Those of `every` that differ between variants."""
+        return {title: column for title, column in self.every.items() if len(column.texts) > 1}
+
+    @cached_property
+    def every(self) -> dict[str, Column]:
+        """The arguments, in the order of the parameters, and the options."""
         keys = [variant.key for variant in self.kernel.variants]
         order = [parameter.name for parameter in self.kernel.parameters]
         arguments = dict.fromkeys(order + [name for key in keys for name in key.arguments])
@@ -80,7 +85,7 @@ class Reach:
             Column(name, [option_text(key, name) for key in keys], "autotune" if name in self._tuned else "option")
             for name in options
         ]
-        return {_title(column): column for column in columns if len(column.texts) > 1}
+        return {_title(column): column for column in columns}
 
     @cached_property
     def grids(self) -> dict[str, Grid]:
@@ -119,7 +124,7 @@ class Reach:
     def growths(self) -> Iterator[tuple[str, str, Growth]]:
         """(sweep, axis, growth) for each axis of ints that a sweep moves."""
         every = range(len(self.kernel.variants))
-        for sweep, axis in self._int_axes():
+        for sweep, axis in self.int_axes:
             kinds = {cause.kind for cause in self.causes if axis in cause.axis}
             bounded = bool(kinds) and kinds <= set(BOUNDED)
             yield sweep, axis, self._growth(sweep, axis, every, bounded)
@@ -175,16 +180,18 @@ class Reach:
                 )
 
     def _growth_of(self, kind: CauseKind, classes: Sequence[object], axes: Sequence[str]) -> Growth:
-        growths = (
-            self._growth(sweep, axis, classes, kind in BOUNDED) for sweep, axis in self._int_axes() if axis in axes
-        )
+        growths = (self._growth(sweep, axis, classes, kind in BOUNDED) for sweep, axis in self.int_axes if axis in axes)
         return max(growths, key=_GROWTHS.index, default="constant")
 
-    def _int_axes(self) -> Iterator[tuple[str, str]]:
-        for sweep, grid in self.grids.items():
-            for axis, values in grid.axes.items():
-                if len(values) > 1 and all_ints(values):
-                    yield sweep, axis
+    @cached_property
+    def int_axes(self) -> tuple[tuple[str, str], ...]:
+        """(sweep, axis) for each axis of several ints."""
+        return tuple(
+            (sweep, axis)
+            for sweep, grid in self.grids.items()
+            for axis, values in grid.axes.items()
+            if len(values) > 1 and _all_ints(values)
+        )
 
     def _growth(self, sweep: str, axis: str, classes: Sequence[object], bounded: bool) -> Growth:
         """How the number of classes grows with the sorted axis, judged at a quarter, a half and all of it."""
@@ -216,21 +223,22 @@ def option_text(key: VariantKey, name: str) -> str | None:
     return str(key.options[name]) if name in key.options else None
 
 
-def all_ints(values: Sequence[object]) -> bool:
-    """Whether these values of an axis are ints, as a manifest writes them."""
-    return all(isinstance(value, str) and re.fullmatch(r"-?\d+", value) for value in values)
-
-
 def ordered(texts: Sequence[str]) -> tuple[str, ...]:
     """Classes from the smallest on, numbers by value."""
 
     def order(text: str) -> tuple[int, float, str]:
         if text in _CLASS_ORDER:
             return 0, _CLASS_ORDER.index(text), text
-        number = re.fullmatch(r"(?:int |float )?(-?\d+(?:\.\d+)?)", text)
-        return (0, float(number[1]), text) if number else (1, 0.0, text)
+        try:
+            return 0, float(text.removeprefix("int ").removeprefix("float ")), text
+        except ValueError:
+            return 1, 0.0, text
 
     return tuple(sorted(texts, key=order))
+
+
+def _all_ints(values: Sequence[object]) -> bool:
+    return all(isinstance(value, str) and value.removeprefix("-").isdigit() for value in values)
 
 
 def _title(column: Column) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from jitaudit.judging.reach import Column, Reach, all_ints
+from jitaudit.judging.reach import Column, Reach
 from jitaudit.judging.rewriting import number_of, rewritten
 from jitaudit.model import Cause, CauseKind, Kernel, ParameterUse, Remedy, SweepRun
 
@@ -24,15 +24,22 @@ class Remedies:
     def __init__(self, kernel: Kernel, sweeps: Sequence[SweepRun]) -> None:
         self.reach = Reach(kernel, sweeps)
         self._uses = {parameter.name: parameter.use for parameter in kernel.parameters}
+        self._columns: dict[tuple[str, CauseKind | None, tuple[Remedy, ...]], list[int] | None] = {}
+
+    @cached_property
+    def _offered(self) -> dict[tuple[str, CauseKind], tuple[Remedy, ...]]:
+        """The remedies of each cause that is not intended."""
+        causes = (cause for cause in self.reach.causes if (cause.argument, cause.kind) not in self._meant)
+        return {(cause.argument, cause.kind): tuple(self._remedies(cause)) for cause in causes}
+
+    @cached_property
+    def _meant(self) -> frozenset[tuple[str, CauseKind]]:
+        return frozenset((cause.argument, cause.kind) for cause in self.reach.causes if self._is_intended(cause))
 
     @cached_property
     def choices(self) -> tuple[tuple[Remedy, ...], ...]:
         """For each thing that could be mended: its remedies, the one to prefer first."""
-        found: dict[tuple[str, CauseKind], tuple[Remedy, ...]] = {}
-        for cause in self.reach.causes:
-            if not self.is_intended(cause):
-                found[cause.argument, cause.kind] = tuple(self._remedies(cause))
-        return tuple(dict.fromkeys(choice for choice in found.values() if choice))
+        return tuple(dict.fromkeys(choice for choice in self._offered.values() if choice))
 
     @cached_property
     def all(self) -> tuple[Remedy, ...]:
@@ -42,46 +49,58 @@ class Remedies:
     @cached_property
     def unmended(self) -> tuple[Cause, ...]:
         """What splits, is not intended, and has no remedy here."""
-        causes = (cause for cause in self.reach.causes if not self.is_intended(cause))
-        return tuple(cause for cause in causes if not any(self._remedies(cause)))
+        return tuple(c for c in self.reach.causes if self._offered.get((c.argument, c.kind)) == ())
 
     def count(self, remedies: Iterable[Remedy]) -> int:
         """The number of variants with all of `remedies`."""
         chosen = list(remedies)
-        columns = []
-        for column in self.reach.columns.values():
-            mine = [
-                r for r in chosen if r.argument == column.name and (r.kind == "option") is (column.option is not None)
-            ]
-            if not mine:
-                columns.append(column.ids)
-                continue
-            texts = [rewritten(text, mine) for text in column.texts]
-            if any(remedy.kind == "option" for remedy in mine):
-                texts = [None] * len(texts)
-            if len(set(texts)) > 1:
-                ids: dict[str | None, int] = {}
-                merged = [ids.setdefault(text, len(ids)) for text in texts]
-                columns.append([merged[item] for item in column.ids])
-        return self.reach.count(columns)
+        columns = (self._merged(column, chosen) for column in self.reach.columns.values())
+        return self.reach.count([ids for ids in columns if ids is not None])
+
+    def _merged(self, column: Column, remedies: Iterable[Remedy]) -> Sequence[int] | None:
+        """What a column has under `remedies`, a number a variant; None where all are one."""
+        mine = tuple(remedy for remedy in remedies if _concerns(remedy, column))
+        if not mine:
+            return column.ids
+        key = (column.name, column.option, mine)
+        if key not in self._columns:
+            ids: dict[str | None, int] = {}
+            merged = [ids.setdefault(rewritten(text, mine), len(ids)) for text in column.texts]
+            self._columns[key] = [merged[item] for item in column.ids] if len(ids) > 1 else None
+        return self._columns[key]
 
     @cached_property
     def intended(self) -> int:
         """The number of variants that differ in something intended."""
         columns = []
         for title, column in self.reach.columns.items():
-            kinds = {cause.kind for cause in self.reach.causes_by_title[title] if self.is_intended(cause)}
+            causes = self.reach.causes_by_title[title]
+            kinds = {cause.kind for cause in causes if (cause.argument, cause.kind) in self._meant}
             classes = [c for kind, c in column.classes(self.reach.facets(column)).items() if kind in kinds]
             columns += [[texts[item] for item in column.ids] for texts in classes]
         return self.reach.count(columns)
 
-    def is_intended(self, cause: Cause) -> bool:
-        """Whether what this cause splits is meant to differ."""
+    def use(self, argument: str) -> ParameterUse | None:
+        """What the kernel does with an argument, where that is known."""
+        return self._uses.get(argument)
+
+    def lanes(self, floor: Remedy) -> float:
+        """How many times the lanes of today's blocks run with `floor`, on average over the launches."""
+        before = after = 0
+        for variant in self.reach.kernel.variants:
+            block = number_of(variant.key.arguments.get(floor.argument))
+            if block is not None:
+                before += int(block) * variant.launches
+                after += max(int(block), int(str(floor.setting))) * variant.launches
+        return after / before if before else 1.0
+
+    def _is_intended(self, cause: Cause) -> bool:
+        """Whether what this cause splits is meant to differ (see the module)."""
         match cause.kind:
             case "none" | "autotune":
                 return True
             case "constexpr":
-                numbers = [number_of(f"constexpr {text}") for text in cause.classes]
+                numbers = [number_of(text) for text in self.reach.columns[cause.argument].texts]
                 if _are_flags_of_several_types(numbers):
                     return False
                 plain = [number for number in numbers if number is not None and type(number) is not bool]
@@ -96,8 +115,7 @@ class Remedies:
 
     def _by_ints(self, cause: Cause) -> bool:
         """Whether an axis of ints moves it."""
-        axes = (grid.axes[axis] for grid in self.reach.grids.values() for axis in cause.axis if axis in grid.axes)
-        return any(all_ints(values) for values in axes)
+        return any(axis in cause.axis for _, axis in self.reach.int_axes)
 
     def _remedies(self, cause: Cause) -> Iterator[Remedy]:
         name = cause.argument

@@ -10,7 +10,6 @@ from jitaudit.model import Remedy, RemedyKind
 
 _SCALAR = re.compile(r"([iu]\d+) (=1|%16|any|opaque)")
 _POINTER = re.compile(r"\*(\S+) (aligned|unaligned|opaque)( <2GB)?")
-_NUMBER = re.compile(r"constexpr (bool|int|float) (\S+)")
 _TYPES: dict[str, type[bool] | type[int] | type[float]] = {"bool": bool, "int": int, "float": float}
 
 ORDER: tuple[RemedyKind, ...] = get_args(RemedyKind)
@@ -26,10 +25,10 @@ def rewritten(text: str | None, remedies: Iterable[Remedy]) -> str | None:
 
 def number_of(text: str | None) -> bool | int | float | None:
     """The value of a constexpr that is a bool, an int or a float; None for any other."""
-    match = _NUMBER.fullmatch(text or "")
-    if match is None:
+    kind, _, value = (text or "").removeprefix("constexpr ").partition(" ")
+    if text is None or kind not in _TYPES or not text.startswith("constexpr "):
         return None
-    return match[2] == "True" if match[1] == "bool" else int(match[2]) if match[1] == "int" else float(match[2])
+    return value == "True" if kind == "bool" else _TYPES[kind](value)
 
 
 def _one(text: str, remedy: Remedy) -> str | None:

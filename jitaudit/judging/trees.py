@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from itertools import compress
 
 import msgspec
 
 from jitaudit.boxes import compact, expand
-from jitaudit.judging.reach import Column, Reach, ordered
+from jitaudit.judging.reach import Column, Reach
 from jitaudit.model import AxisValue
 
-_LOOKED_AT = 20_000
-"""Variants of a split from which on the cases of its classes are not told: they would make no readable list."""
+_TOLD = 16
+"""Classes of one branch that are told each; of more numbers only their ranges are."""
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -63,27 +63,54 @@ class _Growing:
             axes = {axis for cause in causes for axis in cause.axis}
             self._axes[title] = axes.pop() if len(axes) == 1 else None
 
-    def split(self, variants: Sequence[int], titles: Sequence[str]) -> Split | None:
-        """Split by the argument with the most classes here; the first in the signature where several have as many."""
-        if len(variants) < 2:
+    def split(self, variants: Sequence[int], titles: Iterable[str], times: int = 1) -> Split | None:
+        """Split by the argument with the most classes here; the first in the signature where several have as many.
+
+        `times`: of how many branches that go on alike these are the variants.
+        """
+        classes = {title: len({*map(self._columns[title].__getitem__, variants)}) for title in titles}
+        title = max(classes, key=classes.__getitem__, default=None)
+        if title is None or classes[title] == 1:
             return None
-        classes = {title: len({self._columns[title][variant] for variant in variants}) for title in titles}
-        title = max(titles, key=classes.__getitem__)
-        rest = tuple(other for other in titles if other != title and classes[other] > 1)
-        groups: dict[int, list[int]] = {}
+        items = [self._columns[title][variant] for variant in variants]
+        rest = [other for other in classes if other != title and classes[other] > 1]
+        # What the split's own classes decide goes on alike under each of them.
+        free = [other for other in rest if len({*zip(items, self._of(other, variants), strict=True)}) > classes[title]]
+        below: dict[int, set[tuple[int, ...]]] = {item: set() for item in items}
+        for item, *others in zip(items, *(self._of(other, variants) for other in free), strict=True):
+            below[item].add(tuple(others))
+        shapes = {item: _shape(keys) for item, keys in below.items()}
+        alike: dict[_Shape, list[int]] = {}
+        for variant, item in zip(variants, items, strict=True):
+            alike.setdefault(shapes[item], []).append(variant)
+        branches = [self._branch(title, same, compress(free, varies), times) for (varies, _), same in alike.items()]
+        column = self._reach.columns[title]
+        return Split(column.name, self._axes[title], tuple(sorted(branches, key=lambda b: _order(b.classes[0].text))))
+
+    def _branch(self, title: str, variants: Sequence[int], titles: Iterable[str], times: int) -> Branch:
+        classes = set(self._of(title, variants))
+        return Branch(
+            classes=self._held(title, classes, variants),
+            variants=len(variants) // len(classes) // times,
+            split=self.split(variants, titles, times * len(classes)),
+        )
+
+    def _of(self, title: str, variants: Iterable[int]) -> Iterable[int]:
+        return map(self._columns[title].__getitem__, variants)
+
+    def _held(self, title: str, items: set[int], variants: Sequence[int]) -> tuple[Held, ...]:
+        """The classes that `variants` have, and the cases that lead to each."""
+        column = self._reach.columns[title]
+        texts = {item: _text(column, item) for item in items}
+        if len(items) > _TOLD:
+            numbers = [text.removeprefix(_INT) for text in texts.values() if text.startswith(_INT)]
+            if len(numbers) == len(items):
+                return tuple(Held(f"{_INT}{text}", ()) for text in compact(numbers))
+        members: dict[int, list[int]] = {}
         for variant in variants:
-            groups.setdefault(self._columns[title][variant], []).append(variant)
-        told = len(variants) <= _LOOKED_AT
-        alike: dict[Any, list[tuple[Held, Branch]]] = {}
-        for item, members in groups.items():
-            held = Held(_text(self._reach.columns[title], item), self._values(title, members) if told else ())
-            branch = Branch((held,), len(members), self.split(members, rest))
-            alike.setdefault(_shape(branch), []).append((held, branch))
-        branches = [_merged([branch for _, branch in same]) for same in alike.values()]
-        return Split(
-            self._reach.columns[title].name,
-            self._axes[title],
-            tuple(sorted(branches, key=lambda branch: _first(branch.classes))),
+            members.setdefault(column.ids[variant], []).append(variant)
+        return tuple(
+            Held(texts[i], self._values(title, members[i])) for i in sorted(items, key=lambda i: _order(texts[i]))
         )
 
     def _values(self, title: str, variants: Iterable[int]) -> tuple[AxisValue, ...]:
@@ -99,50 +126,28 @@ class _Growing:
         return compact(dict.fromkeys(expand(texts)))
 
 
+_Shape = tuple[tuple[bool, ...], frozenset[tuple[int, ...]]]
+
+
+def _shape(keys: set[tuple[int, ...]]) -> _Shape:
+    """Equal for sets of keys that differ in the same things: which columns vary, and what the keys are in those."""
+    if len(keys) == 1:
+        return (), frozenset()
+    varies = tuple(len(set(column)) > 1 for column in zip(*keys, strict=True))
+    return varies, frozenset(tuple(compress(key, varies)) for key in keys)
+
+
+_INT = "constexpr int "
+
+
 def _text(column: Column, item: int) -> str:
     text = column.texts[item]
     return ("default" if column.option else "none") if text is None else text
 
 
-def _shape(branch: Branch) -> object:
-    """Equal for branches under which the tree goes on alike."""
-    if branch.split is None:
-        return branch.variants
-    below = branch.split.branches
-    return (
-        branch.variants,
-        branch.split.argument,
-        *((tuple(held.text for held in b.classes), _shape(b)) for b in below),
-    )
-
-
-def _merged(branches: Sequence[Branch]) -> Branch:
-    """One branch of several that go on alike."""
-    if len(branches) == 1:
-        return branches[0]
-    by_text: dict[str, list[Held]] = {}
-    for held in (held for branch in branches for held in branch.classes):
-        by_text.setdefault(held.text, []).append(held)
-    classes = tuple(
-        Held(text, compact(dict.fromkeys(expand(value for held in by_text[text] for value in held.values))))
-        for text in ordered_keys(tuple(by_text))
-    )
-    splits = [branch.split for branch in branches if branch.split is not None]
-    if not splits:
-        return Branch(classes, branches[0].variants, None)
-    below = tuple(_merged(same) for same in zip(*(split.branches for split in splits), strict=True))
-    return Branch(classes, branches[0].variants, Split(splits[0].argument, splits[0].axis, below))
-
-
-def ordered_keys(texts: Sequence[str]) -> tuple[str, ...]:
-    """Texts of keys from the smallest class on."""
-    bare = {text.removeprefix("constexpr ").rpartition(" ")[2] or text: text for text in texts}
-    if len(bare) < len(texts):
-        return tuple(sorted(texts))
-    return tuple(bare[text] for text in ordered(tuple(bare)))
-
-
-def _first(classes: Sequence[Held]) -> tuple[int, str]:
-    texts = ordered_keys([held.text for held in classes])
-    number = texts[0].rpartition(" ")[2]
-    return (int(number) if number.lstrip("-").isdigit() else 0), texts[0]
+def _order(text: str) -> tuple[int, int, str]:
+    """Numbers by value, then classes as they are told: 1, divisible by 16, neither."""
+    number = text.removeprefix(_INT).partition("..")[0]
+    if number.removeprefix("-").isdigit():
+        return 0, int(number), text
+    return 1, next((at for at, word in enumerate(("=1", "%16", "any", " aligned")) if text.endswith(word)), 9), text

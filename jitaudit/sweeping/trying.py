@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from jitaudit.boxes import compact, expand
+from jitaudit.errors import SetupError
 from jitaudit.jit import identity
-from jitaudit.jit.capture import Capture, SeenVariant, capturing
+from jitaudit.jit.capture import Capture, SeenVariant, capturing, capturing_on_gpu
 from jitaudit.jit.compiling import CompileFailed, compile_variant
-from jitaudit.jit.remedying import Pair, Treated, Trial, Trials
-from jitaudit.model import AxisValue, Code, Remedy
+from jitaudit.jit.measuring import Run, measured, real_run, zeroed
+from jitaudit.jit.remedying import BucketedCache, Pair, Treated, Trial, Trials
+from jitaudit.model import AxisValue, Code, Remedy, Timing
 from jitaudit.sweeping.axes import Sweep, axis_text
 from jitaudit.sweeping.forking import KeptFolder, in_fork
 from jitaudit.sweeping.hosts import read_host_values
@@ -23,6 +26,7 @@ from jitaudit.sweeping.process import Progress, ask, serve
 from jitaudit.sweeping.running import Narrowing
 from jitaudit.sweeping.stubs import install_stubs
 from jitaudit.sweeping.targets import Loaded, Target, load
+
 
 class Stage(msgspec.Struct, frozen=True):
     """A set of remedies, and how many of the variants that are left to compile."""
@@ -37,6 +41,8 @@ class Attempt(msgspec.Struct, frozen=True):
     kernel: str
     group: str | None
     stages: tuple[Stage, ...]
+    buckets: tuple[str, ...] = ()
+    """Arguments of the autotuner's key to round up, each alone; the keys of the outcome are tuning keys."""
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -46,6 +52,8 @@ class Compared(msgspec.Struct, frozen=True):
     """Before."""
     before: Code
     after: Code
+    timing: tuple[Timing, Timing] | None = None
+    """Before and after, where a GPU launched both."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -76,6 +84,8 @@ class Trying(msgspec.Struct, frozen=True):
     attempts: tuple[Attempt, ...]
     sweeps: dict[str, dict[str, tuple[AxisValue, ...]]] | None = None
     """Only these sweeps, over these axes; None: all, as narrowed."""
+    gpu: bool = False
+    """Launch what is compiled on the GPU that is here, and time it."""
 
 
 def try_remedies(request: Trying, progress: Progress) -> tuple[Outcome, ...]:
@@ -98,14 +108,22 @@ def _try(request: Trying, progress: Progress) -> Tried:
     narrowing = request.narrowing
     install_stubs(narrowing.stubs)
     outcomes: list[Outcome] = []
-    with capturing(request.architecture) as capture:
+    run = real_run() if request.gpu else None
+    with _world(request) as capture:
         loaded = load(request.target)
         home = KeptFolder(Path.home())
 
         def tried(work: Callable[[], Part]) -> Part:
-            answer = in_fork(lambda: _part(work, request, loaded, capture), _TriedPart, request.target.text)
+            if run is not None:  # CUDA does not survive a fork
+                answer = _part(work, request, loaded, capture, run)
+            else:
+                answer = in_fork(lambda: _part(work, request, loaded, capture), _TriedPart, request.target.text)
             home.put_back()
             outcomes.extend(answer.outcomes)
+            for bucket in sorted({bucket for attempt in request.attempts for bucket in attempt.buckets}):
+                bucketed = in_fork(lambda: _bucketed(work, bucket, request, capture), Tried, request.target.text)  # noqa: B023
+                home.put_back()
+                outcomes.extend(bucketed.outcomes)
             return answer.part
 
         for name, sweep in _sweeps(loaded, request):
@@ -120,6 +138,20 @@ def _try(request: Trying, progress: Progress) -> Tried:
                 progress=progress,
             ).run(orders=False)
     return Tried(tuple(outcomes))
+
+
+@contextmanager
+def _world(request: Trying) -> Iterator[Capture]:
+    if not request.gpu:
+        with capturing(request.architecture) as capture:
+            yield capture
+        return
+    with capturing_on_gpu() as capture, zeroed():
+        if capture.target != request.architecture:
+            raise SetupError(
+                f"--gpu: the GPU here is {capture.target}, what is explained is for {request.architecture}"
+            )
+        yield capture
 
 
 def _sweeps(loaded: Loaded, request: Trying) -> Iterator[tuple[str, Sweep]]:
@@ -140,7 +172,9 @@ def _moved(sweep: Sweep, axes: dict[str, tuple[AxisValue, ...]]) -> dict[str, st
     return moved
 
 
-def _part(work: Callable[[], Part], request: Trying, loaded: Loaded, capture: Capture) -> _TriedPart:
+def _part(
+    work: Callable[[], Part], request: Trying, loaded: Loaded, capture: Capture, run: Run | None = None
+) -> _TriedPart:
     attempts: dict[str, list[Attempt]] = {}
     for attempt in request.attempts:
         attempts.setdefault(attempt.kernel, []).append(attempt)
@@ -162,13 +196,34 @@ def _part(work: Callable[[], Part], request: Trying, loaded: Loaded, capture: Ca
         for function, trial in trials.kernels.items()
         for attempt in attempts[named(function)]
         if named(function) in groups and attempt.group == groups[named(function)]
-        for outcome in _outcomes(attempt, trial, request.architecture)
+        for outcome in _outcomes(attempt, trial, _Compiler(request.architecture, run))
     ]
     return _TriedPart(part, tuple(outcomes))
 
 
-def _outcomes(attempt: Attempt, trial: Trial, architecture: str) -> Iterator[Outcome]:
-    compiler = _Compiler(architecture)
+def _bucketed(work: Callable[[], Part], bucket: str, request: Trying, capture: Capture) -> Tried:
+    """The tuning keys of every kernel whose attempt rounds up this argument."""
+    capture.tuners.new_cache = lambda tuner: BucketedCache(
+        at for at, name in enumerate(tuner.keys) if str(name) == bucket
+    )
+    wanted = {(attempt.kernel, attempt.group) for attempt in request.attempts if bucket in attempt.buckets}
+    return Tried(
+        tuple(
+            Outcome(
+                kernel.id,
+                kernel.group,
+                (Remedy("bucket", bucket),),
+                frozenset(", ".join(key.key) for key in kernel.autotuner.tuning_keys),
+                None,
+                (),
+            )
+            for kernel in work().kernels
+            if (kernel.id, kernel.group) in wanted and kernel.autotuner
+        )
+    )
+
+
+def _outcomes(attempt: Attempt, trial: Trial, compiler: _Compiler) -> Iterator[Outcome]:
     compiles = {stage.remedies: stage.compiles for stage in attempt.stages}
     for stage, pairs in zip(trial.stages, trial.pairs, strict=True):
         if stage.remedies not in compiles or not stage.variants:
@@ -206,10 +261,10 @@ def _telltale(variant: SeenVariant, floored: Sequence[str]) -> tuple[int, int, i
 
 
 class _Compiler:
-    """Compiles variants of one kernel, each once."""
+    """Compiles variants of one kernel, each once; with `run` it launches and times them too."""
 
-    def __init__(self, architecture: str) -> None:
-        self._architecture = architecture
+    def __init__(self, architecture: str, run: Run | None) -> None:
+        self._architecture, self._run = architecture, run
         self._compiled: dict[int, Code | CompileFailed] = {}
 
     def compare(self, before: Treated, after: Treated, pairs: Iterable[Pair]) -> tuple[str | None, list[Compared]]:
@@ -222,8 +277,16 @@ class _Compiler:
                 continue
             old = self._code(before.function, pair.before)
             if isinstance(old, Code):
-                compared.append(Compared(pair.before.key.text, old, new))
+                compared.append(Compared(pair.before.key.text, old, new, self._timing(before, after, pair)))
         return failure, compared
+
+    def _timing(self, before: Treated, after: Treated, pair: Pair) -> tuple[Timing, Timing] | None:
+        if self._run is None:
+            return None
+        return (
+            measured(self._run, before.function, pair.before.launch[0], pair.launch),
+            measured(self._run, after.function, pair.after.launch[0], pair.launch),
+        )
 
     def _code(self, function: Any, variant: SeenVariant) -> Code | CompileFailed:
         if id(variant) not in self._compiled:

@@ -1,0 +1,69 @@
+"""Remedies and their prices in words."""
+
+from __future__ import annotations
+
+from jitaudit.explaining.explanation import Offer
+from jitaudit.model import Remedy
+from jitaudit.pricing import Price
+
+_WORDS = {
+    "drop": "drop {}: the body never reads it",
+    "retype": "always pass {} as {}",
+    "cast": "pass {} as a tensor of {}",
+    "align": "start {} on a 16-byte boundary, or copy it",
+    "floor": "pass no {} below {}, and mask what lies past the end",
+    "option": "always launch with {}={}",
+    "bucket": "round the autotune key {} up to a power of two",
+    "annotate": "annotate {}: tl.int64",
+    "do_not_specialize": "list {} in do_not_specialize",
+    "do_not_specialize_on_alignment": "list {} in do_not_specialize_on_alignment",
+}
+
+
+def remedy_words(remedy: Remedy) -> str:
+    """What to do."""
+    if remedy.kind == "runtime":
+        listed = ", listed in do_not_specialize" if remedy.setting else ""
+        return f"make {remedy.argument} a runtime argument{listed}"
+    return _WORDS[remedy.kind].format(remedy.argument, remedy.setting)
+
+
+def where(remedy: Remedy) -> str:
+    """Who has to change."""
+    return "call site" if remedy.at_call_site else "kernel"
+
+
+def price_words(offer: Offer) -> str:
+    """What the remedy costs: measured where it was compiled, else what its use lets expect."""
+    words = _measured(offer.price) if offer.price else _expected(offer)
+    if offer.lanes is not None and offer.lanes > 1:
+        words += f"; {offer.lanes:.1f}× the lanes on average"
+    return words
+
+
+def _measured(price: Price) -> str:
+    words = f"{price.verdict}: {', '.join(price.changes)}" if price.changes else price.verdict
+    if price.timing:
+        before, after = price.timing
+        words += (
+            f"; {before.gpu:.1f} → {after.gpu:.1f} µs on the GPU, {before.host:.1f} → {after.host:.1f} µs on the host"
+        )
+    return words
+
+
+def _expected(offer: Offer) -> str:
+    match offer.remedy.kind:
+        case "drop" | "retype":
+            return "free"
+        case "cast":
+            return "costs a copy where the type differs"
+        case "align":
+            return "costs a copy where the view is off, unless it is allocated so"
+        case "floor" | "option":
+            return "costs where less would do"
+        case _ if offer.use == "scalar":
+            return "free: only read as a scalar"
+        case _ if offer.use == "vector":
+            return "may cost: it is in the address or the mask of vector accesses"
+        case _:
+            return "price not known"
