@@ -22,10 +22,10 @@ def check_cache(manifest: Manifest, sources: Sources, cache: Cache, progress: Pr
     """
     request = Request(manifest, sources, cache)
     checked = ask("jitaudit.checking.server", request, Checked, "jitaudit check", progress, child_environment(cache))
-    return msgspec.structs.replace(checked, warnings=(*_moves(cache), *checked.warnings))
+    return msgspec.structs.replace(checked, warnings=(*moves(cache), *checked.warnings))
 
 
-def _moves(cache: Cache) -> Iterator[Notice]:
+def moves(cache: Cache) -> Iterator[Notice]:
     """What makes a process that is started here look elsewhere, at once or in its middle."""
     setting = cache_setting()
     if os.path.abspath(setting.path) != cache.path:

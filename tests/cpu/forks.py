@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+import warm_kernels  # noqa: F401  so that no fork imports it again
+from triton.runtime.cache import triton_key
 
 from jitaudit.checking import Checked
 from jitaudit.checking import nouns as checking
@@ -22,6 +24,8 @@ from jitaudit.warming import nouns as warming
 from jitaudit.warming.server import warm_directory
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+triton_key()  # nor hashes the installation
 
 
 def in_fork(work: Callable[[], T], answer: type[T], **environ: str) -> T:
