@@ -98,7 +98,8 @@ class SamplingRequest:
     min_new_tokens: int = 0
     logit_bias: bool = False
     grammar: bool = False
-    logprobs: bool = False
+    logprobs: int | None = None
+    """How many to report beside the token's own; 0 reports that one."""
 
 
 def requires_full_logits(request: SamplingRequest) -> bool:
@@ -106,8 +107,7 @@ def requires_full_logits(request: SamplingRequest) -> bool:
 
     Any object with these attributes will do; one that lacks an attribute does not ask for what it names.
     """
-    greedy = SamplingRequest()
-    return any(getattr(request, name, plain) not in (plain, None) for name, plain in vars(greedy).items())
+    return any(_asks(getattr(request, name, plain), plain) for name, plain in vars(SamplingRequest()).items())
 
 
 @jitaudit.sweep(
@@ -119,3 +119,10 @@ def requires_full_logits(request: SamplingRequest) -> bool:
 )
 def sweep_vocab_shard(bs, policy, vocabulary, dtype):
     local_keys(torch.empty(bs, vocabulary, dtype=dtype, device="cuda"), 0, policy=policy)
+
+
+def _asks(value: object, plain: object) -> bool:
+    """Whether an attribute asks for more than its plain value does; an empty bias or grammar asks for nothing."""
+    if value is None or value is False:
+        return False
+    return bool(value) if plain is False else value != plain

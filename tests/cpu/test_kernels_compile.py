@@ -8,6 +8,8 @@ import pytest
 
 from jitaudit.sweeping import Narrowing, run
 
+pytestmark = pytest.mark.matrix
+
 FLAGS = str(Path(__file__).with_name("kernel_flags.py"))
 
 

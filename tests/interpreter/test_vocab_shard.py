@@ -25,7 +25,9 @@ def test_one_rank_is_the_whole_vocabulary(dtype: torch.dtype) -> None:
 
 def test_greedy_requests_need_no_logits() -> None:
     assert not requires_full_logits(SamplingRequest())
-    assert not requires_full_logits(SimpleNamespace(prompt="no sampling asked", temperature=None))
+    assert not requires_full_logits(
+        SimpleNamespace(prompt="no sampling asked", temperature=None, logit_bias={}, grammar="")
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,8 @@ def test_greedy_requests_need_no_logits() -> None:
         {"min_new_tokens": 4},
         {"logit_bias": True},
         {"grammar": True},
-        {"logprobs": True},
+        {"logprobs": 0},
+        {"logprobs": 5},
     ],
 )
 def test_what_needs_the_logits_takes_the_full_path(asked: dict[str, object]) -> None:
