@@ -10,7 +10,7 @@ import hashlib
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,9 @@ _SIZED = 0x04
 """The format of ``.nv.info`` whose value has a length of its own: here (symbol, number), 4 bytes each."""
 _FRAME_SIZE, _REGISTER_COUNT = 0x11, 0x2F
 """Its attributes ``EIATTR_FRAME_SIZE``, in bytes, and ``EIATTR_REGCOUNT``."""
+
+_ENTRY = slice(16, 24)
+"""``KERNEL_CODE_ENTRY_BYTE_OFFSET`` in AMD's kernel descriptor."""
 
 _PTX_ACCESS = re.compile(
     r"^\s*(?:@!?%\w+\s+)?(ld|st)\.(?:volatile\.|relaxed\.|acquire\.|release\.)*global(\.[\w.:]*)?\s", re.M
@@ -70,7 +73,7 @@ def _amd(kernel: Any) -> Code:
     for operation, width in _AMD_ACCESS.findall(body):
         accesses[operation][_AMD_BITS[width.partition("_")[0]]] += 1
     return Code(
-        digest=_digest(_sections(kernel.asm["hsaco"])),
+        digest=_digest(map(_without_entry, _sections(kernel.asm["hsaco"]))),
         instructions=len(re.findall(r"^\s+[a-z]\w+", body, re.M)),
         registers=fact("vgpr_count"),
         spills=fact("private_segment_fixed_size"),
@@ -113,7 +116,7 @@ def _sections(elf: bytes) -> Iterator[_Section]:
         yield _Section(elf[names + name : end].decode(), content)
 
 
-def _digest(sections: Iterator[_Section] | list[_Section]) -> str:
+def _digest(sections: Iterable[_Section]) -> str:
     """Of code and constants alone: symbol names, debug lines and notes stand in other sections."""
     digest = hashlib.sha256()
     for section in sections:
@@ -121,6 +124,13 @@ def _digest(sections: Iterator[_Section] | list[_Section]) -> str:
         if kind:
             digest.update(f"{kind[0]} {len(section.content)}\n".encode() + section.content)
     return f"sha256:{digest.hexdigest()}"
+
+
+def _without_entry(section: _Section) -> _Section:
+    """AMD's kernel descriptor without its distance to the code, which the length of names in between moves."""
+    if section.name != ".rodata":
+        return section
+    return _Section(section.name, section.content[: _ENTRY.start] + section.content[_ENTRY.stop :])
 
 
 def _instructions(code: bytes) -> int:

@@ -152,7 +152,9 @@ class _Scope:
             self._needs(node.func)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         receiver = self._of(node.func.value) if isinstance(node.func, ast.Attribute) else frozenset[str]()
-        for argument in arguments[_NEEDED_FROM.get(name, len(arguments)) :]:
+        method = isinstance(node.func, ast.Attribute) and self._resolve(node.func.value) is None
+        start = _NEEDED_FROM.get(name, len(arguments) + 1)
+        for argument in arguments[max(start - method, 0) :]:
             self._needs(argument)
             if name in _BLOCKS:
                 self._reading.block |= self._of(argument)
