@@ -26,15 +26,13 @@ pytestmark = pytest.mark.matrix
 SIZES = "1,2,3,4,5,6,7,8,10,12,13,14,15,16,63,64,65,300,512"
 SHIPPED = {"bs": SIZES, "valid": "0..2,15..17,63,64", "total": "1..3,15..17,63,64"}
 
-SOURCES = {
-    "cases.ints": NARROWED,
-    "cases.constexprs": NARROWED,
-    "cases.pointers": NARROWED,
-    "cases.autotuned": NARROWED,
-    "cases.declarations": NARROWED,
-    "cases.launch_forms": NARROWED,
-    "jitaudit_kernels": SHIPPED,
-}
+CASES = ("ints", "constexprs", "pointers", "autotuned", "declarations", "launch_forms")
+MODULES = (
+    "chain_accept", "compact_draft", "draft_seqlens", "draft_topk", "dsa_metadata", "mamba_replay", "round",
+    "tree_build", "verify_commit", "vocab_shard",
+)  # fmt: skip
+
+SOURCES = {f"cases.{name}": NARROWED for name in CASES} | {f"jitaudit_kernels.{name}": SHIPPED for name in MODULES}
 
 REFUSED = "cases.constexprs:listed_constexpr"
 
@@ -56,6 +54,13 @@ def test_captured_keys_are_one_to_one_with_compiled_binaries(
         assert sorted(split(pairs)) == [], kernel.function.__qualname__
         assert len(kernel.variants) == len({hash for _, hash in pairs})
     assert sum(launches_of(kernel) for kernel in kernels.values()) == len(hashes)
+
+
+def test_every_sweep_of_the_cases_and_the_shipped_kernels_has_its_oracle():
+    with capturing("cuda:90"):
+        sweeps = [name for package in ("cases", "jitaudit_kernels") for name in load(read_target(package)).sweeps]
+    assert len(sweeps) > len(SOURCES)
+    assert [name for name in sweeps if not name.startswith(tuple(SOURCES))] == []
 
 
 @pytest.mark.parametrize("batch", [1, 2, 16])

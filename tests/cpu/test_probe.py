@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
+from hand_made import manifest_of
 
 from jitaudit import cli
-from jitaudit.manifest import decode
+from jitaudit.manifest import decode, write
 
 SWEEPS = '''\
 """Two sweeps over one launcher."""
@@ -150,6 +152,22 @@ def test_what_is_refused_is_one_line_and_writes_nothing(
     assert run.err.startswith("jitaudit: ")
     assert run.err.count("\n") == 1
     assert files(project) == before
+
+
+def test_manifests_of_two_targets_are_not_one(jitaudit: Callable[..., Run], project: Path):
+    one = manifest_of({"i32 any": {(0, 0)}})
+    write(one, project / "one.json")
+    write(msgspec.structs.replace(one, target="hip:gfx942"), project / "other.json")
+    run = jitaudit("probe", "one.json", "other.json")
+    assert (run.code, run.out, run.err.count("\n")) == (2, "", 1)
+    assert "one target and one configuration at a time" in run.err
+
+
+def test_manifests_of_one_target_are_united(jitaudit: Callable[..., Run], project: Path):
+    write(manifest_of({"i32 =1": {(0, 0)}}), project / "one.json")
+    write(manifest_of({"i32 =1": {(0, 0)}, "i32 any": {(1, 0)}}), project / "other.json")
+    document = json.loads(jitaudit("probe", "one.json", "other.json", "--format", "json").out)
+    assert [(kernel["launches"], kernel["variants"]) for kernel in document["kernels"]] == [(3, 2)]
 
 
 OUTPUTS = [
