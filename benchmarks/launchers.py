@@ -72,10 +72,15 @@ class Row:
         return f"| {self.sweep} | {self.axes} | {self.counted}/{self.cases} | {self.verdict} | {kernels or '–'} |"
 
 
-def manifest_of(library: Library, *, answered: bool = False) -> Manifest:
-    """The library's sweeps; `answered`: with its host values."""
-    narrowing = Narrowing(host_values=library.host_values if answered else ())
-    return run([str(SWEEPS / library.file)], "cuda:90", narrowing)
+def manifest_of(library: Library) -> Manifest:
+    """All of the library's sweeps."""
+    return run([str(SWEEPS / library.file)], "cuda:90", Narrowing())
+
+
+def answered(library: Library, sweeps: Sequence[str]) -> Manifest:
+    """Some of the library's sweeps, with its host values."""
+    targets = [f"{SWEEPS / library.file}::{sweep}" for sweep in sweeps]
+    return run(targets, "cuda:90", Narrowing(host_values=library.host_values))
 
 
 def rows(manifest: Manifest) -> tuple[Row, ...]:
@@ -216,11 +221,9 @@ def _stopped(library: Library, here: Sequence[Row]) -> Iterator[str]:
         yield f"- **{row.sweep}**: {'; '.join(row.reasons)}"
     yield ""
     if library.host_values:
-        answered = rows(manifest_of(library, answered=True))
         yield f"With `{' '.join(f'--host-value {value}' for value in library.host_values)}`:"
         yield ""
-        names = {row.sweep for row in stopped}
-        yield from _table([row for row in answered if row.sweep in names])
+        yield from _table(rows(answered(library, [row.sweep for row in stopped])))
 
 
 def _tuned(manifest: Manifest) -> Iterator[str]:

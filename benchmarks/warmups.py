@@ -154,9 +154,9 @@ def _report(seed: int, count: int) -> Iterator[str]:
     yield ", ".join(f"{name} {value}" for name, value in conditions("benchmarks.warmups").items()) + "."
     yield ""
     yield (
-        f"{count} sweeps drawn with seed {seed}, {POINTS} points of each int axis. Every launch is captured, and warmed "
-        f"by Triton with the same arguments. {keys} keys; in {agreed} of {count} sweeps every key compiled, and keys "
-        "and binaries were one to one."
+        f"{count} sweeps drawn with seed {seed}, {POINTS} points of each int axis. Triton warms each captured launch "
+        f"with the same arguments. {keys} keys; in {agreed} of {count} sweeps each compiled, and keys and binaries were "
+        "one to one."
     )
     yield ""
     yield "| sweep | points | verdict | kernels: keys = binaries |"
