@@ -14,26 +14,13 @@ from jitaudit.gating.drift import Drifted
 from jitaudit.judging import Reach
 from jitaudit.judging.plans import plan
 from jitaudit.judging.remedies import Remedies
-from jitaudit.model import Cause, Remedy, RemedyKind
+from jitaudit.judging.wording import remedy_words
+from jitaudit.model import Cause
 
 LOST = "no case reaches them any more"
 
 NEVER = "no case of the sweeps launches it"
 NEVER_CAUSE = "its variants are not counted, so nothing guards them"
-
-_CHANGES: dict[RemedyKind, str] = {
-    "drop": "drop {argument}, which the body never reads",
-    "do_not_specialize": "list {argument} in do_not_specialize",
-    "do_not_specialize_on_alignment": "list {argument} in do_not_specialize_on_alignment",
-    "runtime": "make {argument} a runtime argument",
-    "annotate": "annotate {argument}: tl.{setting}",
-    "floor": "pass no {argument} below {setting}",
-    "cast": "pass {argument} as {setting} always",
-    "retype": "pass {argument} as {setting} always",
-    "align": "pass a {argument} that starts on 16 bytes",
-    "option": "launch with {argument}={setting} always",
-    "bucket": "round {argument} of the autotuner's key up to a power of two",
-}
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -82,7 +69,7 @@ def remedy(remedies: Remedies) -> str:
     steps = plan(remedies)
     if not steps:
         return "what splits it is meant to differ: raise the budget, or sweep less"
-    return f"{'; then '.join(_change(step.remedy) for step in steps[:3])}: {variants(steps[-1].count)}"
+    return f"{'; then '.join(remedy_words(step.remedy) for step in steps[:3])}: {variants(steps[-1].count)}"
 
 
 def drift_cause(drifted: Sequence[Drifted], reach: Reach) -> str:
@@ -97,7 +84,7 @@ def drift_cause(drifted: Sequence[Drifted], reach: Reach) -> str:
 def drift_remedy(drifted: Sequence[Drifted], remedies: Remedies, advice: Advice) -> str:
     """What to do about the argument in which most new variants differ."""
     argument, differences = _main_change(drifted)
-    changes = [_change(step.remedy) for step in plan(remedies) if step.remedy.argument == argument]
+    changes = [remedy_words(step.remedy) for step in plan(remedies) if step.remedy.argument == argument]
     if not changes and differences[0].startswith("absent"):
         return advice.accept(f"{argument}, which is new")
     undo = changes[0] if changes else f"give {argument} back the class that it had"
@@ -112,11 +99,6 @@ def arrival(former: str | None) -> str:
 def departure(heir: str | None) -> str:
     """Why all of a kernel's variants are gone."""
     return "no case launches it any more" if heir is None else f"the kernel looks renamed to {heir}"
-
-
-def _change(remedy: Remedy) -> str:
-    listed = " in do_not_specialize" if remedy.kind == "runtime" and remedy.setting else ""
-    return _CHANGES[remedy.kind].format(argument=remedy.argument, setting=remedy.setting) + listed
 
 
 def _moved(cause: Cause) -> str:

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from jitaudit.explaining.differing import Diff
 from jitaudit.explaining.explanation import Explained, Explanation, Offer
+from jitaudit.judging.wording import remedy_words
 from jitaudit.model import Cause, Finding
 from jitaudit.report import diff as diff_report
-from jitaudit.report.remedies import price_words, remedy_words, where
+from jitaudit.report.remedies import price_words, where
 from jitaudit.report.splits import listed, tree_lines
 
 SCREEN = 20

@@ -13,7 +13,8 @@ from sample import SAMPLE, Edit, apply, copied, jitaudit, run
 from jitaudit import configuration
 from jitaudit.configuration import Configuration, Ignore
 from jitaudit.gating.drift import Scope
-from jitaudit.gating.verdicts import Breach, Verdict, notes
+from jitaudit.gating.verdicts import CODES, NOTES, Breach, Verdict, notes
+from jitaudit.ruling import page
 
 REPOSITORY = Path(__file__).parents[2]
 WHOLE = Scope(whole=True)
@@ -167,3 +168,8 @@ def test_loose_budgets_are_noted_where_all_of_their_kernels_were_seen():
     loose = Configuration(budget={"m:*": 12})
     assert [note.code for note in notes([over()], loose, WHOLE, date(2027, 1, 1))] == ["JA309"]
     assert notes([over()], loose, Scope(whole=True, groups=("floored",)), date(2027, 1, 1)) == ()
+
+
+def test_each_code_has_its_page():
+    for code, name in ({code: name for code, (name, _) in CODES.items()} | NOTES).items():
+        assert page(code).startswith(f"# {code} {name}\n")

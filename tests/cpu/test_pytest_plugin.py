@@ -135,7 +135,7 @@ WORDS = {
     "test_fail_budget": (
         "jit_budget 'rowscale.kernels:scale_kernel': 3 variants, budget 2",
         "cause   BLOCK constexpr 64/128/256",
-        "remedy  pass no BLOCK below 256: 1 variant",
+        "remedy  pass no BLOCK below 256, and mask what lies past the end: 1 variant",
     ),
     "test_fail_never_launched": ("0 variants, budget 2", "launched were rowscale.kernels:gather_kernel"),
     "test_fail_marker": ("write jit_budget(kernel='module:name', max=4)",),
