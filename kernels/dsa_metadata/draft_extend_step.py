@@ -167,7 +167,7 @@ def draft_extend(
         PAGE_SIZE=page_size,
         STATIC_EXTEND_LEN=static_extend_len,
         BLOCK_BS=batch_block(bs, BATCH_FLOOR, policy),
-        BLOCK_EXTEND=next_power_of_2(max_extend_len),
+        BLOCK_EXTEND=max(next_power_of_2(max_extend_len), 2),  # Triton 3.6 fails to compile a block one row wide
         COLUMNS=COLUMNS,
     )
 

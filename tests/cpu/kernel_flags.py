@@ -47,6 +47,11 @@ def draft_extend(bs, policy, tables, page_size, static_extend_len):
     sweep_draft_extend(bs, policy, static_extend_len, 3, 300, 64, page_size, 4, tables, torch.int64)
 
 
+@jitaudit.sweep(bs=[15, 17, 33], policy=POLICIES, static_extend_len=[True, False], compare="policy")
+def draft_extend_by_one(bs, policy, static_extend_len):
+    sweep_draft_extend(bs, policy, static_extend_len, 1, 129, 2048, 16, 4, "both", torch.int64)
+
+
 @jitaudit.sweep(valid=[3], total=[65], policy=POLICIES, v2p=[True, False], compare="policy")
 def state_indices(valid, total, policy, v2p):
     sweep_state_indices(valid, total, policy, v2p)

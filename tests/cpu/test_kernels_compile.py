@@ -20,4 +20,4 @@ def test_every_flag_compiles(target: str):
     failed = [variant.key.text for kernel in manifest.kernels for variant in kernel.variants if variant.compile is None]
     assert failed == []
     assert {kernel.group for kernel in manifest.kernels} == {"baseline", "floored"}
-    assert len(manifest.sweeps) == 12
+    assert len(manifest.sweeps) == 13
