@@ -23,9 +23,7 @@ NO_ENVIRONMENT = Environment(triton="", torch="", python="", variables={})
 
 
 @pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
-def test_the_manifest_equals_the_golden_one(
-    probe_here: Callable[..., Probe], pytestconfig: pytest.Config, target: str
-):
+def test_the_manifest_equals_the_golden_one(probe_here: Callable[..., Probe], pytestconfig: pytest.Config, target: str):
     manifest = without_environment(probe_here("cases", target, **NARROWED).manifest)
     golden = GOLDEN / f"cases-{target.replace(':', '-')}.json"
     if pytestconfig.getoption("--update-golden"):
