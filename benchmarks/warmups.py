@@ -155,8 +155,8 @@ def _report(seed: int, count: int) -> Iterator[str]:
     yield ""
     yield (
         f"{count} sweeps drawn with seed {seed}, {POINTS} points of each int axis. Triton warms each captured launch "
-        f"with the same arguments. {keys} keys; in {agreed} of {count} sweeps each compiled, and keys and binaries were "
-        "one to one."
+        f"with the same arguments. {keys} keys; in {agreed} of {count} sweeps each compiled, and keys and binaries "
+        "were one to one."
     )
     yield ""
     yield "| sweep | points | verdict | kernels: keys = binaries |"

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from jitaudit.jit.uses import function_body, parameter_uses
-from jitaudit.model import Parameter, ParameterPolicy
+from jitaudit.model import Parameter, ParameterPolicy, ParameterUse
 
 
 def kernel_id(function: Any, root: Path, file_modules: dict[str, Path]) -> str:
@@ -57,8 +57,8 @@ def _unwrap(value: Any) -> Any:
     return value
 
 
-def parameters(function: Any) -> tuple[Parameter, ...]:
-    """The kernel's parameters with their policies, as Triton reads them."""
+def parameters(function: Any, uses: dict[str, ParameterUse | None] | None = None) -> tuple[Parameter, ...]:
+    """The kernel's parameters with their policies, as Triton reads them; `uses` where they were told before."""
 
     def policy(param: Any) -> ParameterPolicy:
         if param.is_constexpr:
@@ -67,8 +67,8 @@ def parameters(function: Any) -> tuple[Parameter, ...]:
             return "do_not_specialize"
         return "do_not_specialize_on_alignment" if param.do_not_specialize_on_alignment else "specialized"
 
-    uses = parameter_uses(function)
-    return tuple(Parameter(name=p.name, policy=policy(p), use=uses[p.name]) for p in function.params)
+    told = uses or parameter_uses(function)
+    return tuple(Parameter(name=p.name, policy=policy(p), use=told[p.name]) for p in function.params)
 
 
 def source_digest(function: Any) -> str:

@@ -7,13 +7,12 @@ from typing import Any
 
 from jitaudit.jit import identity
 from jitaudit.jit.keys import Opaque, value_text
-from jitaudit.model import Finding, Manifest
+from jitaudit.model import Finding, Manifest, Parameter
 from jitaudit.sweeping.targets import Loaded
 
 
-def source_findings(function: Any, kernel: str) -> Iterator[Finding]:
+def source_findings(function: Any, kernel: str, parameters: tuple[Parameter, ...]) -> Iterator[Finding]:
     """What a kernel's declaration gets wrong: JA001, JA002, JA003."""
-    parameters = identity.parameters(function)
     policies = {parameter.name: parameter.policy for parameter in parameters}
     names = list(policies)
     for option in ("do_not_specialize", "do_not_specialize_on_alignment"):

@@ -18,7 +18,7 @@ from jitaudit.jit.answers import Answer, answering_reads
 from jitaudit.jit.capture import Capture, SeenKernel, SeenVariant
 from jitaudit.jit.compiling import CompileFailed, compile_variant
 from jitaudit.jit.stops import CaseStopped, HostRead
-from jitaudit.model import Autotuner, Box, Compile, Finding, Kernel, SweepRun, TuningKey, Variant
+from jitaudit.model import Autotuner, Box, Compile, Finding, Kernel, ParameterUse, SweepRun, TuningKey, Variant
 from jitaudit.sweeping.axes import Sweep, axis_text, group_name
 from jitaudit.sweeping.declarations import source_findings
 from jitaudit.sweeping.targets import Loaded
@@ -154,6 +154,9 @@ class SweepRunner:
     def _part(self, group: str | None, members: Sequence[int]) -> Part:
         part = self._isolated(lambda: self._run_part(group, members))
         self._capture.opaque.adopt(part.opaque)
+        _uses.update(
+            {(kernel.id, kernel.source): {p.name: p.use for p in kernel.parameters} for kernel in part.kernels}
+        )
         return part
 
     def _run_part(self, group: str | None, members: Sequence[int]) -> Part:
@@ -249,8 +252,10 @@ class SweepRunner:
         variants = sorted((v for v in kernel.variants.values() if v.cases), key=lambda variant: variant.key.text)
         name = identity.kernel_id(function, self._loaded.root, self._loaded.files)
         compiled = self._compiled(function, name, variants, findings)
+        source = identity.source_digest(function)
         found = identity.object_path(function)
-        findings += source_findings(function, name)
+        parameters = identity.parameters(function, _uses.get((name, source)))
+        findings += source_findings(function, name, parameters)
         if found is None:
             message = (
                 "no module holds it (a factory made it): its variants are counted, and can be warmed once it is there"
@@ -262,8 +267,8 @@ class SweepRunner:
             object=found,
             file=identity.file_name(Path(function.fn.__code__.co_filename), self._loaded.root),
             line=function.starting_line_number,
-            source=identity.source_digest(function),
-            parameters=identity.parameters(function),
+            source=source,
+            parameters=parameters,
             autotuner=_autotuner(kernel),
             launches=sum(variant.launches for variant in variants),
             variants=tuple(
@@ -308,6 +313,10 @@ class SweepRunner:
 
     def _point_text(self, point: Point) -> str:
         return ", ".join(f"{axis}={texts[at]}" for at, (axis, texts) in zip(point, self._texts.items(), strict=True))
+
+
+_uses: dict[tuple[str, str], dict[str, ParameterUse | None]] = {}
+"""Kernel and source → the uses of its parameters: telling them takes longer than a launch, so no fork does it twice."""
 
 
 def _autotuner(kernel: SeenKernel) -> Autotuner | None:
