@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from jitaudit.jit.observing import Observation
     from jitaudit.model import Kernel
 
-DEFAULT_TARGET = "cuda:90"
-
 
 class VariantCount(int):
     """How many variants were reached; a failing comparison tells their cause and remedy."""
@@ -175,19 +173,11 @@ def _watching(item: pytest.Item, target: str | None) -> Iterator[_Watch]:
 @contextmanager
 def _source(target: str | None) -> Iterator[Capture | Observation]:
     from jitaudit.errors import JitauditError
-    from jitaudit.jit.capture import capturing, require_triton
-    from jitaudit.jit.observing import observing
+    from jitaudit.jit.observing import watching
 
     with ExitStack() as stack:
         try:
-            require_triton()
-            import torch
-
-            source: Capture | Observation
-            if target is None and torch.cuda.is_available():
-                source = stack.enter_context(observing())
-            else:
-                source = stack.enter_context(capturing(target or DEFAULT_TARGET))
+            source = stack.enter_context(watching(target))
         except JitauditError as error:
             pytest.fail(str(error), pytrace=False)
         yield source

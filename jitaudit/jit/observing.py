@@ -7,12 +7,36 @@ are left alone, since installing one can crash a program: Triton serialises the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from jitaudit.jit.capture import Binder, SeenKernel, SeenVariant, exactly, require_triton, run_options
+from jitaudit.jit.capture import (
+    Binder,
+    Capture,
+    SeenKernel,
+    SeenVariant,
+    capturing,
+    exactly,
+    require_triton,
+    run_options,
+)
 from jitaudit.jit.keys import Opaque
 from jitaudit.jit.patching import patched
+
+DEFAULT_TARGET = "cuda:90"
+
+
+def watching(target: str | None) -> AbstractContextManager[Capture | Observation]:
+    """Observe real launches where torch sees a GPU and no target is asked for; else capture, for cuda:90 by default.
+
+    Raises SetupError as `capturing` does.
+    """
+    require_triton()
+    import torch
+
+    if target is None and torch.cuda.is_available():
+        return observing()
+    return capturing(target or DEFAULT_TARGET)
 
 
 @contextmanager
