@@ -128,6 +128,22 @@ def test_a_sweep_that_kills_its_process_is_named(sweeps):
         )
 
 
+def test_compiled_helpers_run_eagerly(sweeps):
+    manifest = sweeps(
+        """
+        @torch.compile
+        def padded(n):
+            launch(n)
+            return torch.empty(n, device="cuda") + 1
+
+        @jitaudit.sweep(n=jitaudit.ints(1, 3))
+        def compiled(n):
+            padded(n)
+        """
+    )
+    assert counts(manifest) == {"fill_kernel": 3}
+
+
 # Orders
 
 GROWING = """
