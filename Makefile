@@ -33,6 +33,10 @@ bench: $(READY)
 bench-gpu:
 	$(PYTHON) -m benchmarks.gpu -o reports/kernels.md
 
+# All that later wants a GPU, as one script; with none it measures the compile part.
+evidence:
+	$(PYTHON) -m benchmarks.evidence
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
