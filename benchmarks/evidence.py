@@ -53,21 +53,38 @@ STEPS = (
     ),
     Step(
         "stall-liger",
-        (*STALL, "tests/launchers/liger.py::modulated_rms_norm", "--repeat", "1", "--axis", "tokens=1..64")
-        + ("-o", "{into}/stall-liger.json"),
+        (
+            *STALL,
+            "tests/launchers/liger.py::modulated_rms_norm",
+            "--repeat",
+            "1",
+            "--axis",
+            "tokens=1..64",
+            "-o",
+            "{into}/stall-liger.json",
+        ),
         share=0.2,
         needs_gpu=False,
     ),
     Step(
         "crosscheck",
-        (*CROSSCHECK, "-o", "{into}/crosscheck.json", "jitaudit_kernels")
-        + tuple(f"--axis={name}={values}" for name, values in POINTS.items()),
+        (
+            *CROSSCHECK,
+            "-o",
+            "{into}/crosscheck.json",
+            "jitaudit_kernels",
+            *tuple(f"--axis={name}={values}" for name, values in POINTS.items()),
+        ),
         share=0.25,
     ),
     Step(
         "crosscheck-liger",
-        (*CROSSCHECK, "-o", "{into}/crosscheck-liger.json")
-        + tuple(f"tests/launchers/liger.py::{name}" for name in LIGER),
+        (
+            *CROSSCHECK,
+            "-o",
+            "{into}/crosscheck-liger.json",
+            *tuple(f"tests/launchers/liger.py::{name}" for name in LIGER),
+        ),
         share=0.25,
     ),
     Step("kernels", ("-m", "benchmarks.gpu", "-o", "{into}/kernels.md"), share=0.4),
