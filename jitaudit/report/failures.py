@@ -17,11 +17,16 @@ def failures(gate: Gate) -> list[Verdict]:
     return sorted(failing, key=lambda verdict: (-max(verdict.variants, len(verdict.gone)), verdict.name))
 
 
-def failure(verdict: Verdict) -> list[str]:
+def title(verdict: Verdict, gate: Gate) -> str:
+    """The kernel or sweep, and its target where there are several."""
+    return verdict.name if len(gate.targets) == 1 else f"{verdict.name} on {verdict.target}"
+
+
+def failure(verdict: Verdict, gate: Gate) -> list[str]:
     """A failure as lines; the last is a command to run."""
     first, *others = [breach for breach in verdict.breaches if breach.fails]
     return [
-        f"{first.word}  {verdict.name}: {first.message}",
+        f"{first.word}  {title(verdict, gate)}: {first.message}",
         *([f"  at      {place(verdict)}"] if verdict.file else []),
         *(f"  {line}" for line in changes(verdict)),
         f"  cause   {first.cause}",

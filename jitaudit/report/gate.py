@@ -11,7 +11,7 @@ from jitaudit.gating import Gate
 from jitaudit.gating.verdicts import Verdict
 from jitaudit.gating.words import variants
 from jitaudit.model import SCHEMA_VERSION, Finding
-from jitaudit.report.failures import excuse, failure, failures, note_lines
+from jitaudit.report.failures import excuse, failure, failures, note_lines, title
 from jitaudit.report.github import github
 from jitaudit.report.junit import junit
 from jitaudit.report.markdown import markdown
@@ -74,7 +74,7 @@ def format_of(path: Path, default: str) -> str:
 
 def text(gate: Gate, *, verbose: bool = False) -> str:
     """The gate on one screen, the worst first; all of it when `verbose`."""
-    blocks = [failure(verdict) for verdict in failures(gate)]
+    blocks = [failure(verdict, gate) for verdict in failures(gate)]
     told = [*_told(gate), *note_lines(gate)]
     rest = [*_passes(gate, verbose), *gate.done]
     room = SCREEN - len(rest) - 1
@@ -105,9 +105,9 @@ def _told(gate: Gate) -> Iterator[str]:
     for verdict in gate.verdicts:
         for breach in verdict.breaches:
             if not breach.fails and breach.code == "JA306":
-                yield f"{breach.word}  {verdict.name}: {breach.message}"
+                yield f"{breach.word}  {title(verdict, gate)}: {breach.message}"
             elif not breach.fails:
-                yield f"{breach.word}  {verdict.name}: {breach.message} ({excuse(breach)})"
+                yield f"{breach.word}  {title(verdict, gate)}: {breach.message} ({excuse(breach)})"
 
 
 def _passes(gate: Gate, verbose: bool) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _passes(gate: Gate, verbose: bool) -> Iterator[str]:
     if verbose:
         for verdict in passing:
             budget = "" if verdict.budget is None else f", budget {verdict.budget:,}"
-            yield f"PASS  {verdict.name}: {variants(verdict.variants)}{budget}"
+            yield f"PASS  {title(verdict, gate)}: {variants(verdict.variants)}{budget}"
     elif passing:
         kernels = f"{len(passing)} kernel{'' if len(passing) == 1 else 's'}"
         yield f"PASS  {kernels}, {variants(sum(verdict.variants for verdict in passing))}"

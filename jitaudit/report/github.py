@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from jitaudit.gating import Gate
-from jitaudit.report.failures import failure, failures
+from jitaudit.report.failures import failure, failures, title
 
 
 def github(gate: Gate) -> str:
     """A line an annotation: errors for what fails, warnings for the notes. GitHub shows the first ten of each."""
     lines = []
     for verdict in failures(gate):
-        title, *body = failure(verdict)
+        first, *body = failure(verdict, gate)
         breach = next(breach for breach in verdict.breaches if breach.fails)
         place = {"file": verdict.file} if verdict.file is not None else {}
         place |= {"line": str(verdict.line)} if verdict.line is not None else {}
-        heading = f"{breach.word} {verdict.name} ({breach.code})"
-        lines.append(_command("error", place | {"title": heading}, "\n".join([title, *body])))
+        heading = f"{breach.word} {title(verdict, gate)} ({breach.code})"
+        lines.append(_command("error", place | {"title": heading}, "\n".join([first, *body])))
     for note in gate.notes:
         heading = f"{note.code} {note.name}"
         lines.append(_command("warning", {"title": heading}, f"{note.kernel or note.sweep}: {note.message}"))

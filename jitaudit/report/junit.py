@@ -14,7 +14,7 @@ def junit(gate: Gate) -> str:
     root = ElementTree.Element("testsuites", name="jitaudit gate")
     for target in gate.targets:
         verdicts = [verdict for verdict in gate.verdicts if verdict.target == target]
-        cases = [_case(verdict) for verdict in verdicts]
+        cases = [_case(verdict, gate) for verdict in verdicts]
         suite = ElementTree.SubElement(
             root,
             "testsuite",
@@ -31,7 +31,7 @@ def junit(gate: Gate) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
-def _case(verdict: Verdict) -> ElementTree.Element:
+def _case(verdict: Verdict, gate: Gate) -> ElementTree.Element:
     module, _, name = verdict.name.rpartition(":")
     case = ElementTree.Element("testcase", classname=_legal(module), name=_legal(name))
     if verdict.file is not None:
@@ -39,9 +39,9 @@ def _case(verdict: Verdict) -> ElementTree.Element:
     if verdict.line is not None:
         case.set("line", str(verdict.line))
     if verdict.fails:
-        title, *body = failure(verdict)
-        told = ElementTree.SubElement(case, "failure", type=verdict.word, message=_legal(title))
-        told.text = _legal("\n".join([title, *body]))
+        first, *body = failure(verdict, gate)
+        told = ElementTree.SubElement(case, "failure", type=verdict.word, message=_legal(first))
+        told.text = _legal("\n".join([first, *body]))
     elif verdict.breaches:
         ElementTree.SubElement(case, "skipped", message=_legal(excuse(verdict.breaches[0])))
     return case

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jitaudit.gating import Gate
 from jitaudit.gating.verdicts import Verdict
 from jitaudit.gating.words import variants
-from jitaudit.report.failures import changes, excuse, failures, note_lines
+from jitaudit.report.failures import changes, excuse, failures, note_lines, title
 
 MARKER = "<!-- jitaudit gate -->"
 
@@ -18,16 +18,16 @@ _ROWS = 50
 def markdown(gate: Gate) -> str:
     """The verdicts that say something, as a table, and what to do about each failure."""
     failing = failures(gate)
-    title = f"{len(failing)} failing" if failing else "all pass"
-    lines = [MARKER, f"### jitaudit gate: {title}", "", f"{_against(gate)}.", ""]
+    ending = f"{len(failing)} failing" if failing else "all pass"
+    lines = [MARKER, f"### jitaudit gate: {ending}", "", f"{_against(gate)}.", ""]
     shown = [*failing, *(verdict for verdict in gate.verdicts if verdict.breaches and not verdict.fails)]
     if shown:
         lines += ["| verdict | kernel | variants | what |", "|---|---|---:|---|"]
-        lines += [_row(verdict) for verdict in shown[:_ROWS]]
+        lines += [_row(verdict, gate) for verdict in shown[:_ROWS]]
         lines += [f"\n{len(shown) - _ROWS} more."] if len(shown) > _ROWS else []
         lines.append("")
     for verdict in failing[:_ROWS]:
-        lines += _details(verdict)
+        lines += _details(verdict, gate)
     lines += [f"- {line}" for line in (*note_lines(gate), *gate.done)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -38,15 +38,15 @@ def _against(gate: Gate) -> str:
     return f"{reached} on {', '.join(gate.targets)}, against {gate.reference or 'budgets alone'}"
 
 
-def _row(verdict: Verdict) -> str:
+def _row(verdict: Verdict, gate: Gate) -> str:
     breach = next((breach for breach in verdict.breaches if breach.fails), verdict.breaches[0])
     what = breach.message if breach.fails or not breach.remedy else f"{breach.message} ({excuse(breach)})"
-    return f"| {breach.word} | `{verdict.name}` | {verdict.variants:,} | {what.replace('|', chr(92) + '|')} |"
+    return f"| {breach.word} | `{title(verdict, gate)}` | {verdict.variants:,} | {what.replace('|', chr(92) + '|')} |"
 
 
-def _details(verdict: Verdict) -> Iterator[str]:
+def _details(verdict: Verdict, gate: Gate) -> Iterator[str]:
     breach = next(breach for breach in verdict.breaches if breach.fails)
-    yield f"<details><summary>{breach.word} <code>{verdict.name}</code></summary>"
+    yield f"<details><summary>{breach.word} <code>{title(verdict, gate)}</code></summary>"
     yield ""
     yield "```"
     yield from changes(verdict)

@@ -12,6 +12,12 @@ import junitparser
 import pytest
 from sample import ROWS_CONSTEXPR, Answer, Edit, copied, git, jitaudit
 
+from jitaudit.gating import Gate
+from jitaudit.gating.verdicts import Breach, Verdict
+from jitaudit.report.gate import text
+from jitaudit.report.github import github
+from jitaudit.report.junit import junit
+
 UNALIGNED = Edit(
     "sweeps.py",
     'table = torch.empty(1024, 64, device="cuda")',
@@ -120,10 +126,38 @@ def test_json_says_all(folder: Path, answer: Answer):
 
 
 def test_text_in_a_file_is_the_text(folder: Path, answer: Answer):
-    text = (folder / "gate.txt").read_text()
-    assert "NEW  rowscale.kernels:gather_kernel: 1 variant of 1 not allowed yet, 1 gone (suppressed until 2999" in text
-    assert text.splitlines()[-1].startswith("  run     jitaudit explain")
+    told = (folder / "gate.txt").read_text()
+    assert "NEW  rowscale.kernels:gather_kernel: 1 variant of 1 not allowed yet, 1 gone (suppressed until 2999" in told
+    assert told.splitlines()[-1].startswith("  run     jitaudit explain")
 
 
 def source_line(folder: Path, number: int) -> str:
     return (folder / "rowscale" / "kernels.py").read_text().splitlines()[number - 1]
+
+
+def over(number: int, target: str = "cuda:90") -> Verdict:
+    breach = Breach("JA301", f"{number} variants, budget 1", "n moves", "mend it", "jitaudit explain", fails=True)
+    return Verdict(target=target, kernel=f"m:kernel_{number}", variants=number, budget=1, breaches=(breach,))
+
+
+def test_many_failures_fit_a_screen_the_worst_first():
+    gate = Gate(reference=None, targets=("cuda:90",), verdicts=tuple(map(over, range(2, 32))), notes=())
+    lines = text(gate).splitlines()
+    assert len(lines) <= 20
+    assert [line for line in lines if line.startswith("OVER")][:2] == [
+        "OVER  m:kernel_31: 31 variants, budget 1",
+        "OVER  m:kernel_30: 30 variants, budget 1",
+    ]
+    shown = sum(line.startswith("OVER") for line in lines)
+    assert f"{30 - shown} more, use -v" in lines
+    assert lines[-1] == "  run     jitaudit explain"
+    assert sum(line.startswith("OVER") for line in text(gate, verbose=True).splitlines()) == 30
+
+
+def test_kernels_are_told_apart_by_target_where_there_are_several():
+    verdicts = (over(2), over(2, "hip:gfx942"))
+    gate = Gate(reference=None, targets=("cuda:90", "hip:gfx942"), verdicts=verdicts, notes=())
+    assert "OVER  m:kernel_2 on hip:gfx942: 2 variants, budget 1" in text(gate)
+    assert github(gate).count("title=OVER m%3Akernel_2 on ") == 2
+    suites = list(junitparser.JUnitXml.fromstring(junit(gate)))
+    assert [(suite.name, suite.failures) for suite in suites] == [("jitaudit cuda:90", 1), ("jitaudit hip:gfx942", 1)]
