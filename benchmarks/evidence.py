@@ -41,8 +41,20 @@ class Outcome(msgspec.Struct, frozen=True):
 JITAUDIT = ("-c", "from jitaudit.cli import main; main()")
 STALL = (*JITAUDIT, "stall", "{gpu}", "--format", "markdown", "--force")
 CROSSCHECK = ("-m", "benchmarks.crosscheck")
-LIGER = ("rms_norm", "swiglu_forward", "rope_backward", "cross_entropy", "layer_norm", "geglu", "softmax_columns")
-POINTS = {"bs": "1,2,3,15,16,17,64", "valid": "1,3,16", "total": "16,17,64", "offset": "0,1,2,4"}
+MODULATED = "tests/launchers/liger.py::modulated_rms_norm"
+LIGER = tuple(
+    f"tests/launchers/liger.py::{name}"
+    for name in (
+        "rms_norm",
+        "swiglu_forward",
+        "rope_backward",
+        "cross_entropy",
+        "layer_norm",
+        "geglu",
+        "softmax_columns",
+    )
+)
+POINTS = ("--axis=bs=1,2,3,15,16,17,64", "--axis=valid=1,3,16", "--axis=total=16,17,64", "--axis=offset=0,1,2,4")
 
 STEPS = (
     Step(
