@@ -33,6 +33,8 @@ class Treated:
         self.function = treated_function(function, remedies)
         self.variants: dict[str, SeenVariant] = {}
         """By key, what completed cases reached."""
+        self.failure: str | None = None
+        """What Triton said of the first launch that it refused."""
         self._binder = Binder(self.function, capture.opaque)
 
     def see(self, launch: Launch) -> SeenVariant:
@@ -195,7 +197,11 @@ class Trial:
         before = self.untreated.see(launch)
         self.untreated.keep(before)
         for stage, pairs in zip(self.stages, self.pairs, strict=True):
-            after = stage.see(launch)
+            try:
+                after = stage.see(launch)
+            except Exception as error:  # Triton's own refusal is the outcome
+                stage.failure = stage.failure or f"{type(error).__name__}: {error}"
+                continue
             stage.keep(after)
             pairs.setdefault(before.key.text, Pair(before, after, launch))
 

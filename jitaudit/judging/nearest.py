@@ -8,7 +8,6 @@ from operator import ne
 import msgspec
 
 from jitaudit.classes import facets
-from jitaudit.judging.reach import option_text
 from jitaudit.model import CauseKind, Scalar, VariantKey
 
 
@@ -19,13 +18,16 @@ class Difference(msgspec.Struct, frozen=True):
     option: bool
     kinds: tuple[CauseKind, ...]
     was: Scalar
-    """None: the other key does not have it, or has an option at its default."""
     now: Scalar
+    added: bool = False
+    """Only the new key has it; the other has an option at its default."""
+    removed: bool = False
+    """Only the other key has it."""
 
 
 def differences(was: VariantKey, now: VariantKey) -> tuple[Difference, ...]:
     """All that must change in `was` to make it `now`."""
-    return (*_arguments(was.arguments, now.arguments), *_options(was, now))
+    return (*_arguments(was.arguments, now.arguments), *_options(was.options, now.options))
 
 
 def changed(key: VariantKey, parts: Iterable[Difference]) -> VariantKey:
@@ -33,8 +35,8 @@ def changed(key: VariantKey, parts: Iterable[Difference]) -> VariantKey:
     arguments, options = dict(key.arguments), dict(key.options)
     for part in parts:
         texts: dict[str, Scalar] = options if part.option else arguments  # type: ignore[assignment]
-        if part.now is None:
-            texts.pop(part.name, None)
+        if part.removed:
+            del texts[part.name]
         else:
             texts[part.name] = part.now
     return VariantKey(arguments, options)
@@ -56,10 +58,13 @@ class Neighbours:
         least = min(distances, default=0)
         return tuple(other for other, distance in zip(self._keys, distances, strict=True) if distance == least)
 
-    def _row(self, key: VariantKey) -> tuple[str | None, ...]:
+    def _row(self, key: VariantKey) -> tuple[object, ...]:
         return (
             *(key.arguments.get(name) for name in self._names),
-            *(option_text(key, name) for name in self._options),
+            *(
+                (key.options[name].__class__, key.options[name]) if name in key.options else None
+                for name in self._options
+            ),
         )
 
 
@@ -69,10 +74,12 @@ def _arguments(was: dict[str, str], now: dict[str, str]) -> Iterator[Difference]
         if before != after:
             one, other = (dict(facets(text)) if text is not None else {} for text in (before, after))
             kinds = tuple(kind for kind in dict.fromkeys((*one, *other)) if one.get(kind) != other.get(kind))
-            yield Difference(name, False, kinds, before, after)
+            yield Difference(name, False, kinds, before, after, name not in was, name not in now)
 
 
-def _options(was: VariantKey, now: VariantKey) -> Iterator[Difference]:
-    for name in sorted({*was.options, *now.options}):
-        if option_text(was, name) != option_text(now, name):
-            yield Difference(name, True, ("option",), was.options.get(name), now.options.get(name))
+def _options(was: dict[str, Scalar], now: dict[str, Scalar]) -> Iterator[Difference]:
+    for name in sorted({*was, *now}):
+        before, after = was.get(name), now.get(name)
+        same = (name in was) is (name in now) and (type(before), before) == (type(after), after)
+        if not same:
+            yield Difference(name, True, ("option",), before, after, name not in was, name not in now)

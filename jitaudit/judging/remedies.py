@@ -24,6 +24,11 @@ class Remedies:
     def __init__(self, kernel: Kernel, sweeps: Sequence[SweepRun]) -> None:
         self.reach = Reach(kernel, sweeps)
         self._uses = {parameter.name: parameter.use for parameter in kernel.parameters}
+        self._listed: dict[str, Remedy] = {}
+        """What the kernel does already: it acts on what a remedy passes, too."""
+        for parameter in kernel.parameters:
+            if parameter.policy == "do_not_specialize" or parameter.policy == "do_not_specialize_on_alignment":
+                self._listed[parameter.name] = Remedy(parameter.policy, parameter.name)
         self._columns: dict[tuple[str, CauseKind | None, tuple[Remedy, ...]], list[int] | None] = {}
 
     @cached_property
@@ -65,7 +70,8 @@ class Remedies:
         key = (column.name, column.option, mine)
         if key not in self._columns:
             ids: dict[str | None, int] = {}
-            merged = [ids.setdefault(rewritten(text, mine), len(ids)) for text in column.texts]
+            done = (*mine, self._listed[column.name]) if column.name in self._listed else mine
+            merged = [ids.setdefault(rewritten(text, done), len(ids)) for text in column.texts]
             self._columns[key] = [merged[item] for item in column.ids] if len(ids) > 1 else None
         return self._columns[key]
 
@@ -77,6 +83,10 @@ class Remedies:
             causes = self.reach.causes_by_title[title]
             kinds = {cause.kind for cause in causes if (cause.argument, cause.kind) in self._meant}
             classes = [c for kind, c in column.classes(self.reach.facets(column)).items() if kind in kinds]
+            # A flag that is spelled in several types is meant to be on or off.
+            flags = [r for r in self.all if _concerns(r, column) and (r.kind, r.setting) == ("retype", "bool")]
+            if flags and number_of(column.texts[0]) is not None:
+                classes.append([rewritten(text, flags) for text in column.texts])
             columns += [[texts[item] for item in column.ids] for texts in classes]
         return self.reach.count(columns)
 
@@ -164,7 +174,12 @@ def _for_constexpr(name: str, column: Column, use: ParameterUse | None) -> Itera
         return
     ints = [number for number in numbers if type(number) is int]
     powers = bool(ints) and len(ints) == len(column.texts) and all(n > 0 and n & (n - 1) == 0 for n in ints)
-    if use not in ("block", "static"):
+    # Triton takes no string, dtype or function as a runtime argument.
+    can_move = all(
+        number is not None or text in ("constexpr none", None)
+        for number, text in zip(numbers, column.texts, strict=True)
+    )
+    if use not in ("block", "static") and can_move:
         yield Remedy("runtime", name, "do_not_specialize")
         yield Remedy("runtime", name)
     if powers and use in ("block", None):

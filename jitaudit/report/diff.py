@@ -81,11 +81,16 @@ def _ties(new: New) -> str:
 def _parts(new: New) -> str:
     if not new.nearest:
         return "not searched: the manifests are too large"
-    return "; ".join(f"{part.name} was {_shown(part.was)}, is {_shown(part.now)}" for part in new.parts)
+    return "; ".join(
+        f"{part.name} was {_shown(part, part.was, part.added)}, is {_shown(part, part.now, part.removed)}"
+        for part in new.parts
+    )
 
 
-def _shown(value: object) -> str:
-    return "absent" if value is None else str(value).removeprefix("constexpr ")
+def _shown(part: Difference, value: object, absent: bool) -> str:
+    if absent:
+        return "at its default" if part.option else "absent"
+    return str(value).removeprefix("constexpr ")
 
 
 def _unseen(unseen: Unseen) -> str:

@@ -226,10 +226,11 @@ def _bucketed(work: Callable[[], Part], bucket: str, request: Trying, capture: C
 def _outcomes(attempt: Attempt, trial: Trial, compiler: _Compiler) -> Iterator[Outcome]:
     compiles = {stage.remedies: stage.compiles for stage in attempt.stages}
     for stage, pairs in zip(trial.stages, trial.pairs, strict=True):
-        if stage.remedies not in compiles or not stage.variants:
+        if stage.remedies not in compiles or not (stage.variants or stage.failure):
             continue
         telling = _telling(stage.remedies, pairs.values())[: compiles[stage.remedies]]
         failure, compared = compiler.compare(trial.untreated, stage, telling)
+        failure = stage.failure or failure
         yield Outcome(
             attempt.kernel, attempt.group, stage.remedies, frozenset(stage.variants), failure, tuple(compared)
         )
