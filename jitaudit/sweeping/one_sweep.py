@@ -253,18 +253,12 @@ class SweepRunner:
         name = identity.kernel_id(function, self._loaded.root, self._loaded.files)
         compiled = self._compiled(function, name, variants, findings)
         source = identity.source_digest(function)
-        found = identity.object_path(function)
         parameters = identity.parameters(function, _uses.get((name, source)))
         findings += source_findings(function, name, parameters)
-        if found is None:
-            message = (
-                "no module holds it (a factory made it): its variants are counted, and can be warmed once it is there"
-            )
-            findings.append(Finding(code="JA012", name="not-warmable", message=message, kernel=name))
         return Kernel(
             id=name,
             group=group,
-            object=found,
+            object=identity.object_path(function),
             file=identity.file_name(Path(function.fn.__code__.co_filename), self._loaded.root),
             line=function.starting_line_number,
             source=source,
