@@ -16,6 +16,7 @@ import torch
 import jitaudit
 
 from .arguments import check_at_least
+from .blocks import next_power_of_2
 from .chain_accept import chain_accept, chain_accept_reference
 from .compact_draft import rebuild_compact_draft, rebuild_compact_draft_reference
 from .draft_seqlens import update_draft_step_seqlens, update_draft_step_seqlens_reference
@@ -30,7 +31,7 @@ from .mamba_replay import (
 )
 from .policy import POLICIES, PolicyName
 from .round_buffers import RoundShape, make_metadata_buffers, make_round_buffers
-from .tree_build import build_tree, build_tree_reference
+from .tree_build import Tree, build_tree, build_tree_reference
 from .verify_commit import (
     VerifyCommit,
     prepare_verify_commit_outputs,
@@ -46,7 +47,7 @@ class RoundOps:
 
     select_draft: Callable[..., tuple[torch.Tensor, torch.Tensor]] = select_draft
     update_draft_step_seqlens: Callable[..., None] = update_draft_step_seqlens
-    build_tree: Callable[..., tuple[torch.Tensor, ...]] = build_tree
+    build_tree: Callable[..., Tree] = build_tree
     verify: Callable[..., None] = verify
     chain_accept: Callable[..., None] = chain_accept
     prepare_verify_commit_outputs: Callable[..., VerifyCommit] = prepare_verify_commit_outputs
@@ -99,6 +100,8 @@ class DecodeRound:
             check_at_least(name, value, 1)
         if depth * shape.topk + 1 < W:
             raise ValueError(f"W must be at most {depth * shape.topk + 1}, what depth and topk draft, got {W}")
+        if shape.draft_len < W:
+            raise ValueError(f"W must be at most the {shape.draft_len} slots of the compact draft, got {W}")
         if bs > shape.pool:
             raise ValueError(f"bs must be at most the pool's {shape.pool} rows, got {bs}")
         if readback not in ("sync", "async"):
@@ -122,6 +125,7 @@ class DecodeRound:
         """Write a batch, as long as ``pool_rows``: what scheduler, draft, target and allocator give."""
         n = len(pool_rows)
         self.buffers.req_pool_indices[:n] = pool_rows
+        self.buffers.pool_rows[:n] = pool_rows
         self.buffers.draft_logits[:n] = draft_logits
         self.buffers.target_predict[: n * self.W] = target_predict
         self.buffers.verify_loc[:n] = verify_loc
@@ -151,7 +155,7 @@ class DecodeRound:
 
     def _head(self, n: int) -> None:
         buffers, shape, policy = self.buffers, self.shape, self._policy
-        pool_rows, seq_lens = buffers.req_pool_indices[:n], buffers.seq_lens[:n]
+        pool_rows, seq_lens = buffers.pool_rows[:n], buffers.seq_lens[:n]
         seq_lens.copy_(buffers.pool_seq_lens[pool_rows])
         logits = buffers.draft_logits[:n].view(n * self.depth, shape.vocabulary)
         _, tokens = self._ops.select_draft(logits, shape.topk, policy=policy)
@@ -173,10 +177,13 @@ class DecodeRound:
             topk=shape.topk,
             depth=self.depth,
             num_draft_tokens=self.W,
-            mask_mode="qlen",
+            mask_mode="full",
+            fill_prefix=False,
+            seq_lens_sum=n * shape.max_len,
             policy=policy,
         )
-        for name, built in zip(_TREE, tree, strict=True):
+        for name in _LINKS:
+            built = getattr(tree, name)
             getattr(buffers, name)[: len(built)].copy_(built)
         *metadata, seqlens_expanded = self.verify_metadata.sliced(n, n * self.W)
         self._ops.verify(
@@ -192,7 +199,7 @@ class DecodeRound:
 
     def _tail(self, n: int) -> VerifyCommit:
         buffers, shape, policy = self.buffers, self.shape, self._policy
-        pool_rows, accept_lens = buffers.req_pool_indices[:n], buffers.accept_lens[:n]
+        pool_rows, accept_lens = buffers.pool_rows[:n], buffers.accept_lens[:n]
         predict, accept_index = buffers.predict[: n * self.W], buffers.accept_index[:n]
         self._ops.chain_accept(
             buffers.candidates[:n],
@@ -217,23 +224,31 @@ class DecodeRound:
             track_interval=shape.track_interval,
             policy=policy,
         )
-        buffers.pool_seq_lens.index_copy_(0, pool_rows, commit.new_seq_lens)
-        buffers.pool_tokens.index_copy_(0, pool_rows, commit.bonus)
+        buffers.pool_seq_lens.index_copy_(0, buffers.req_pool_indices[:n], commit.new_seq_lens)
+        buffers.pool_tokens.index_copy_(0, buffers.req_pool_indices[:n], commit.bonus)
+        most_kept = shape.draft_len - self.W
         self._ops.rebuild_compact_draft(
             buffers.draft_req_to_token,
             buffers.req_to_token,
             pool_rows,
-            (commit.new_seq_lens - shape.window).clamp(min=0),
-            commit.new_seq_lens.clamp(max=shape.window),
+            (commit.new_seq_lens - most_kept).clamp(min=0),
+            commit.new_seq_lens.clamp(max=most_kept),
             buffers.verify_loc[:n],
             policy=policy,
         )
+        # Padded as batches are for graphs that are captured for powers of two.
+        padded = min(next_power_of_2(n), self.bs)
         self._ops.state_indices(
-            buffers.req_pool_indices, buffers.mapping, buffers.states, valid=n, total=self.bs, policy=policy
+            buffers.req_pool_indices[:padded],
+            buffers.mapping,
+            buffers.states[:padded],
+            valid=n,
+            total=padded,
+            policy=policy,
         )
         slots = buffers.states[:n].long()
-        tracked = None if commit.track is None else slots + shape.pool
-        self._ops.conv_window_scatter(self._pairs, slots, commit.last_step, tracked, commit.track, policy=policy)
+        snapshot = commit.last_step if commit.track is None else commit.track
+        self._ops.conv_window_scatter(self._pairs, slots, commit.last_step, slots + shape.pool, snapshot, policy=policy)
         # The host does not know how many rows were accepted, so all are in use; those past the sum belong to none.
         *metadata, seqlens_expanded = self.extend_metadata.sliced(n, n * self.W)
         self._ops.draft_extend(
@@ -281,7 +296,7 @@ def sweep_round(bs, policy, width, depth):
     DecodeRound(512, width, depth, policy=policy).launch(bs)
 
 
-_TREE = ("tree_mask", "positions", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")
+_LINKS = ("positions", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")
 
 
 class _CapturedTail(NamedTuple):

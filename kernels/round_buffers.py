@@ -16,14 +16,15 @@ class RoundShape:
     vocabulary: int = 4096
     pool: int = 512
     max_len: int = 8192
-    window: int = 2048
-    """Tokens that the compact draft keeps."""
+    draft_len: int = 2048
+    """Slots of a request that the compact draft holds."""
     dsa_topk: int = 2048
     page_size: int = 64
     k_pool: int = 4
-    track_interval: int = 64
+    track_interval: int = 0
+    """Tokens between snapshots of the mamba states; 0 takes one every round."""
     layers: int = 2
-    dim: int = 256
+    dim: int = 512
     win: int = 3
 
 
@@ -52,9 +53,10 @@ class RoundBuffers:
     pool_seq_lens: torch.Tensor  # [pool] i32
     pool_tokens: torch.Tensor  # [pool] i32, the last token of each request
     req_to_token: torch.Tensor  # [pool, max_len] i32
-    draft_req_to_token: torch.Tensor  # [pool, window + W] i32
+    draft_req_to_token: torch.Tensor  # [pool, draft_len] i32
     mapping: torch.Tensor  # [pool] i32, mamba states
-    req_pool_indices: torch.Tensor  # [bs] i64
+    req_pool_indices: torch.Tensor  # [bs] i64; the padding of a batch reads row 0
+    pool_rows: torch.Tensor  # [bs] i32, the same for the kernels that take either
     seq_lens: torch.Tensor  # [bs] i32
     draft_logits: torch.Tensor  # [bs, depth, V] f32
     verify_loc: torch.Tensor  # [bs, W] i32
@@ -64,7 +66,6 @@ class RoundBuffers:
     draft_cu_seqlens_k: torch.Tensor  # [depth, bs + 1] i32
     parent_list: torch.Tensor  # [bs, topk * (depth - 1) + 1] i64
     selected_index: torch.Tensor  # [bs, W - 1] i64
-    tree_mask: torch.Tensor  # [bs, W, W] bool
     positions: torch.Tensor  # [bs * W] i64
     retrieve_index: torch.Tensor  # [bs, W] i64
     retrieve_next_token: torch.Tensor  # [bs, W] i64
@@ -74,7 +75,7 @@ class RoundBuffers:
     accept_lens: torch.Tensor  # [bs] i32
     num_correct: torch.Tensor  # [bs] i32
     states: torch.Tensor  # [bs] i32
-    conv: torch.Tensor  # [layers, 2 * pool, dim, win] bf16, the tracked states in the second half
+    conv: torch.Tensor  # [layers, 2 * pool, dim, win] bf16, the snapshots in the second half
     conv_steps: torch.Tensor  # [layers, bs, W, dim, win] bf16
 
 
@@ -102,9 +103,10 @@ def make_round_buffers(bs: int, W: int, depth: int, shape: RoundShape, device: s
         pool_seq_lens=zeros(shape.pool),
         pool_tokens=zeros(shape.pool),
         req_to_token=zeros(shape.pool, shape.max_len),
-        draft_req_to_token=zeros(shape.pool, shape.window + W),
+        draft_req_to_token=zeros(shape.pool, shape.draft_len),
         mapping=torch.arange(shape.pool, dtype=torch.int32, device=device),
         req_pool_indices=torch.arange(bs, device=device),
+        pool_rows=torch.arange(bs, dtype=torch.int32, device=device),
         seq_lens=zeros(bs),
         draft_logits=zeros(bs, depth, shape.vocabulary, dtype=torch.float32),
         verify_loc=zeros(bs, W),
@@ -114,7 +116,6 @@ def make_round_buffers(bs: int, W: int, depth: int, shape: RoundShape, device: s
         draft_cu_seqlens_k=zeros(depth, bs + 1),
         parent_list=torch.tensor([parents] * bs, device=device),
         selected_index=torch.tensor([selected] * bs, dtype=i64, device=device).view(bs, W - 1),
-        tree_mask=zeros(bs, W, W, dtype=torch.bool),
         positions=zeros(bs * W, dtype=i64),
         retrieve_index=zeros(bs, W, dtype=i64),
         retrieve_next_token=zeros(bs, W, dtype=i64),

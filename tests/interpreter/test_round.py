@@ -49,6 +49,7 @@ def test_lengths_outlive_the_next_round() -> None:
         ("bs", {"bs": 0}),
         ("W", {"W": 0}),
         ("W", {"W": 8}),
+        ("W", {"shape": RoundShape(draft_len=3)}),
         ("depth", {"depth": 0}),
         ("bs", {"bs": 5, "shape": RoundShape(pool=4)}),
         ("readback", {"readback": "later"}),
