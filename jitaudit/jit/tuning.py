@@ -109,7 +109,8 @@ class Tuners:
                 return run(tuner, *args, **kwargs)  # type: ignore[misc]
 
         def follow_bench(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
-            self._running[-1].benched.append(config)
+            if self._running:
+                self._running[-1].benched.append(config)
             return bench(tuner, *args, config=config, **kwargs)  # type: ignore[misc]
 
         return [
@@ -165,8 +166,11 @@ def _subclasses(cls: type[Any]) -> list[type[Any]]:
 
 def _index(configs: list[Any], config: Any) -> int:
     """The place of `config`, which pruning may have made: then it is added."""
-    for index, known in enumerate(configs):
-        if known is config or str(known) == str(config):
-            return index
-    configs.append(config)
-    return len(configs) - 1
+    place = next((index for index, known in enumerate(configs) if known is config), None)
+    if place is None:
+        text = str(config)
+        place = next((index for index, known in enumerate(configs) if str(known) == text), None)
+    if place is None:
+        configs.append(config)
+        place = len(configs) - 1
+    return place
