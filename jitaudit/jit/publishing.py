@@ -35,7 +35,7 @@ def compile_into_cache(rebuilt: Rebuilt, target: str, staging: Path) -> dict[str
     directory = Path(knobs.cache.dir)
     own = knobs.cache.manager_class is None
     if own:
-        knobs.cache.manager_class = _publishing_to(staging)
+        knobs.cache.manager_class = publishing_to(staging)
     try:
         kernel = triton.compile(rebuilt.source, target=gpu_target(target), options=rebuilt.options)
     finally:
@@ -56,6 +56,19 @@ def digest_of(path: str) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
+def publishing_to(staging: Path) -> Callable[..., Any]:
+    """What stands for the cache manager's class. Dumps and overrides are Triton's own business."""
+
+    def manager(key: str, override: bool = False, dump: bool = False) -> Any:
+        if override or dump:
+            from triton.runtime.cache import FileCacheManager
+
+            return FileCacheManager(key, override=override, dump=dump)
+        return _Publisher(key, staging)
+
+    return manager
+
+
 def last_word(error: BaseException, diagnostics: str) -> str:
     """What a compile died of, in the compiler's or the assembler's own words, in one line.
 
@@ -68,19 +81,6 @@ def last_word(error: BaseException, diagnostics: str) -> str:
     elif printed := next((line for line in diagnostics.splitlines() if " error: " in line), None):
         lines.append(f"{lines[-1] if lines else ''} ({printed.strip()})")
     return f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"
-
-
-def _publishing_to(staging: Path) -> Callable[..., Any]:
-    """What stands for the cache manager's class. Dumps and overrides are Triton's own business."""
-
-    def manager(key: str, override: bool = False, dump: bool = False) -> Any:
-        if override or dump:
-            from triton.runtime.cache import FileCacheManager
-
-            return FileCacheManager(key, override=override, dump=dump)
-        return _Publisher(key, staging)
-
-    return manager
 
 
 class _Publisher:

@@ -142,7 +142,8 @@ class _Cache:
 
     def mark(self, done: Compiled) -> str | None:
         """Write the marker, where it does not say the same already; where it stands."""
-        files = self.present | done.files
+        unrepaired = {digest: self._listed[digest] for digest in self._broken if digest in self._listed}
+        files = unrepaired | self.present | done.files
         asked = {(variant.kernel, variant.group, variant.key.text): variant.key for variant in self._plan.planned}
         keys = [(kernel, group, key) for (kernel, group, _), key in asked.items()]
         path = marker_path(self._directory, keys, self._plan.target)

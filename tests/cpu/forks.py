@@ -49,16 +49,17 @@ def in_fork(work: Callable[[], T], answer: type[T], **environ: str) -> T:
     return msgspec.json.decode(data, type=answer)
 
 
-def warmed(manifest: Manifest, directory: Path, environ: dict[str, str] | None = None, **settings: object) -> Warming:
-    """`jitaudit warm` of a manifest, by two workers."""
+def warm_here(manifest: Manifest, directory: Path, **settings: object) -> Warming:
+    """What the process of `jitaudit warm` does, by two workers; for a fork."""
     chosen = msgspec.structs.replace(Settings(jobs=2), **settings)
     request = warming.Request(manifest, Sources(), Cache(str(directory), "test"), chosen)
-    return in_fork(
-        lambda: warm_directory(request, lambda *progress: None),
-        Warming,
-        TRITON_CACHE_DIR=str(directory),
-        **(environ or {}),
-    )
+    return warm_directory(request, lambda *progress: None)
+
+
+def warmed(manifest: Manifest, directory: Path, environ: dict[str, str] | None = None, **settings: object) -> Warming:
+    """`jitaudit warm` of a manifest."""
+    variables = {"TRITON_CACHE_DIR": str(directory), **(environ or {})}
+    return in_fork(lambda: warm_here(manifest, directory, **settings), Warming, **variables)
 
 
 def checked(manifest: Manifest, directory: Path, **environ: str) -> Checked:

@@ -96,13 +96,15 @@ def test_nothing_there(wanted: Manifest, tmp_path: Path) -> None:
     assert "next: jitaudit warm" in check_report.text(found)
 
 
+def checked_afresh(manifest: Manifest, cache: Path, scratch: Path, **environ: str) -> Checked:
+    """By the command, in a process that imports Triton under these variables: some it reads only then."""
+    (scratch / "m.json").write_bytes(encode(manifest))
+    told = run("check", scratch / "m.json", "--format", "json", code=1, TRITON_CACHE_DIR=str(cache), **environ)
+    return msgspec.json.decode(told, type=Checked)
+
+
 def test_a_variable_with_both_values(wanted: Manifest, warm_cache: Path, tmp_path: Path) -> None:
-    """In a process of its own: Triton reads this one when it is imported."""
-    (tmp_path / "m.json").write_bytes(encode(wanted))
-    told = run(
-        "check", tmp_path / "m.json", "--format", "json", code=1, TRITON_CACHE_DIR=str(warm_cache), TRITON_DEBUG="1"
-    )
-    found = msgspec.json.decode(told, type=Checked)
+    found = checked_afresh(wanted, warm_cache, tmp_path, TRITON_DEBUG="1")
     assert misses(found) == {"JA206"}
     assert parts(found.misses[0]) == {"TRITON_DEBUG": (None, "1"), "default debug": ("False", "True")}
     assert "TRITON_DEBUG: not set when it was warmed, 1 here" in check_report.text(found)
@@ -128,7 +130,7 @@ def test_another_assembler(wanted: Manifest, warm_cache: Path, tmp_path: Path) -
     ptxas = tmp_path / "ptxas"
     ptxas.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 12.1, V12.1.105'\n")
     ptxas.chmod(0o755)
-    found = checked(wanted, warm_cache, TRITON_PTXAS_PATH=str(ptxas))
+    found = checked_afresh(wanted, warm_cache, tmp_path, TRITON_PTXAS_PATH=str(ptxas))
     assert misses(found) == {"JA202"}
     assert parts(found.misses[0])["TRITON_PTXAS_PATH"] == (None, str(ptxas))
     assert (

@@ -37,16 +37,15 @@ def manifest(probe_here: Callable[..., Probe]) -> Callable[..., Manifest]:
 
 
 def run(*command: str | Path, code: int = 0, **environ: str) -> str:
-    """What a command of jitaudit prints, all together; the quick kernels are installed for it."""
+    """What a command of jitaudit prints: JSON alone, text with its notes. The quick kernels are installed for it."""
     done = subprocess.run(
         [sys.executable, "-c", "from jitaudit.cli import main; main()", *map(str, command)],
         env=os.environ | {"PYTHONPATH": f"{HERE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"} | environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
     )
-    assert done.returncode == code, done.stdout
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if "json" in command else done.stdout + done.stderr
 
 
 LAUNCHES = """
