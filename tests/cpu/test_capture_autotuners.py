@@ -75,12 +75,21 @@ def test_pruning_and_performance_models_are_followed(capture: Capture):
     pruned = {
         "early_config_prune": lambda configs, arguments, **_: [c for c in configs if c.kwargs["BLOCK"] > 32],
         "perf_model": lambda BLOCK, **_: -BLOCK,
-        "top_k": 1,
+        "top_k": 2,
     }
-    launch(triton.autotune(CONFIGS, key=["n"], prune_configs_by=pruned)(triton.jit(fill_kernel)), 100)
+    configs = [*CONFIGS, triton.Config({"BLOCK": 256})]
+    launch(triton.autotune(configs, key=["n"], prune_configs_by=pruned)(triton.jit(fill_kernel)), 100)
     seen = only(capture)
-    assert numbers(seen) == (1, 1, 1, 1)
-    assert list(seen.tuner.tuning_keys.values()) == [(2,)]
+    assert numbers(seen) == (2, 1, 1, 2)
+    assert list(seen.tuner.tuning_keys.values()) == [(3, 2)]
+
+
+def test_a_config_that_survives_alone_may_be_benchmarked(capture: Capture):
+    """Triton 3.6 and 3.7 do, 3.8 does not."""
+    alone = {"early_config_prune": lambda configs, arguments, **_: configs[:1]}
+    launch(triton.autotune(CONFIGS, key=["n"], prune_configs_by=alone)(triton.jit(fill_kernel)), 100)
+    benchmarked = int(tuple(map(int, triton.__version__.split(".")[:2])) < (3, 8))
+    assert numbers(only(capture)) == (1, 1, 1, benchmarked)
 
 
 def test_pruning_may_make_configs(capture: Capture):
