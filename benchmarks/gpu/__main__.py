@@ -58,7 +58,8 @@ def _rows(workload: Workload) -> Iterator[str]:
     baseline = cost(lambda: workload.launch(policy="baseline"))
     yield _row(workload.name, "floored", floored, f"{floored.gpu_us / baseline.gpu_us:.2f}")
     yield _row("", "baseline", baseline)
-    yield _row("", "eager", cost(workload.eager))
+    if workload.eager is not None:
+        yield _row("", "eager", cost(workload.eager))
     for name, rival in workload.rivals.items():
         yield _row("", name, cost(rival))
 

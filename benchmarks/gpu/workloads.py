@@ -20,6 +20,8 @@ from jitaudit_kernels import (
     verify_commit,
     vocab_shard,
 )
+from jitaudit_kernels.policy import POLICIES, PolicyName
+from jitaudit_kernels.round import DecodeRound
 
 Launch = Callable[..., object]
 
@@ -28,11 +30,11 @@ W, DEPTH, TOPK, MAX_LEN, CONTEXT, VOCABULARY = 4, 3, 2, 8192, 4096, 128 * 1024
 
 @dataclass(frozen=True)
 class Workload:
-    """``launch`` takes the policy; ``eager`` and the rivals take nothing."""
+    """``launch`` takes the policy; ``eager``, where there is such a chain, and the rivals take nothing."""
 
     name: str
     launch: Launch
-    eager: Launch
+    eager: Launch | None
     rivals: dict[str, Launch] = field(default_factory=dict)
 
 
@@ -52,6 +54,7 @@ def workloads(bs: int) -> Iterator[Workload]:
     yield _draft_topk(bs, 1)
     yield _draft_topk(bs, TOPK)
     yield _vocab_shard(bs)
+    yield _round(bs)
 
 
 def _i32(*shape: int) -> torch.Tensor:
@@ -264,3 +267,25 @@ def _vocab_shard(bs: int) -> Workload:
         partial(vocab_shard.local_keys, logits, 0),
         partial(torch.max, logits, 1),
     )
+
+
+def _round(bs: int) -> Workload:
+    """A round that accepts no draft, so that its requests stay short however often it is measured."""
+    rounds = {policy: _started_round(bs, policy) for policy in POLICIES}
+
+    def launch(*, policy: PolicyName) -> None:
+        rounds[policy].launch(bs)
+
+    rivals: dict[str, Launch] = {}
+    if torch.cuda.is_available():
+        captured = _started_round(bs, "floored")
+        captured.launch(bs)
+        captured.capture_tail(bs)
+        rivals["captured tail"] = partial(captured.launch, bs)
+    return Workload("round", launch, None, rivals)
+
+
+def _started_round(bs: int, policy: PolicyName) -> DecodeRound:
+    started = DecodeRound(bs, W, DEPTH, policy=policy)
+    started.buffers.target_predict.fill_(-1)
+    return started
