@@ -130,9 +130,10 @@ def test_another_assembler(wanted: Manifest, warm_cache: Path, tmp_path: Path) -
     ptxas = tmp_path / "ptxas"
     ptxas.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 12.1, V12.1.105'\n")
     ptxas.chmod(0o755)
-    found = checked_afresh(wanted, warm_cache, tmp_path, TRITON_PTXAS_PATH=str(ptxas))
+    variables = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")  # 3.9 takes the latter for cuda:90 too
+    found = checked_afresh(wanted, warm_cache, tmp_path, **dict.fromkeys(variables, str(ptxas)))
     assert misses(found) == {"JA202"}
-    assert parts(found.misses[0])["TRITON_PTXAS_PATH"] == (None, str(ptxas))
+    assert [parts(found.misses[0])[variable] for variable in variables] == [(None, str(ptxas))] * 2
     assert (
         parts(found.misses[0])["assembler and architecture"][1]
         != parts(found.misses[0])["assembler and architecture"][0]
