@@ -59,7 +59,7 @@ POINTS = ("--axis=bs=1,2,3,15,16,17,64", "--axis=valid=1,3,16", "--axis=total=16
 STEPS = (
     Step(
         "stall-round",
-        (*STALL, "--repeat", "3", "-o", "{into}/stall-round.json", "--trace", "{into}/stall-round.trace.json"),
+        (*STALL, "--repeat", "2", "-o", "{into}/stall-round.json", "--trace", "{into}/stall-round.trace.json"),
         share=0.6,
         needs_gpu=False,
     ),
