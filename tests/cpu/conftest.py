@@ -8,11 +8,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from jitaudit.probing import Probe, probe
 from jitaudit.sweeping import Narrowing
 
 HERE = Path(__file__).parent
+
+# How long an example takes says something of the machine alone.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -105,9 +105,19 @@ def test_small_tensors_that_are_built_from_data_are_known(capture: Capture):
     assert torch.zeros(2, dtype=torch.bool, device="cuda").any().item() is False
 
 
-def test_random_values_are_never_known(capture: Capture):
+RANDOM = [
+    lambda: torch.randint(0, 9, (3,), device="cuda"),
+    lambda: torch.zeros(3, dtype=torch.int64, device="cuda").random_(),
+    lambda: torch.bernoulli(torch.tensor([0.5, 0.5], device="cuda")),
+    lambda: torch.randperm(3, device="cuda"),
+]
+
+
+@pytest.mark.parametrize("make", RANDOM, ids=["randint", "random_", "bernoulli", "randperm"])
+def test_random_values_are_never_known(capture: Capture, make: Callable[[], torch.Tensor]):
+    tensor = make()
     with pytest.raises(HostRead):
-        torch.randint(0, 9, (3,), device="cuda").tolist()
+        tensor.tolist()
 
 
 def test_what_a_kernel_may_have_written_is_unknown(capture: Capture):
