@@ -20,10 +20,11 @@ Point = tuple[int, ...]
 
 def boxes(points: Iterable[Point]) -> list[tuple[tuple[int, ...], ...]]:
     """Disjoint products of positions whose union is exactly `points`, few where the points are regular."""
-    forward = list(_split(set(points)))
+    distinct = set(points)
+    forward = list(_split(distinct))
     if len(forward) <= 1:
         return forward
-    backward = [box[::-1] for box in _split({point[::-1] for point in set(points)})]
+    backward = [box[::-1] for box in _split({point[::-1] for point in distinct})]
     return min(forward, sorted(backward), key=len)
 
 
