@@ -59,48 +59,20 @@ POINTS = ("--axis=bs=1,2,3,15,16,17,64", "--axis=valid=1,3,16", "--axis=total=16
 STEPS = (
     Step(
         "stall-round",
-        (*STALL, "--repeat", "2", "-o", "{into}/stall-round.json", "--trace", "{into}/stall-round.trace.json"),
-        share=0.6,
+        (*STALL, "--repeat=2", "--output={into}/stall-round.json", "--trace={into}/stall-round.trace.json"),
+        share=0.4,
         needs_gpu=False,
     ),
+    Step("crosscheck", (*CROSSCHECK, "--output={into}/crosscheck.json", "jitaudit_kernels", *POINTS), share=0.2),
+    Step("crosscheck-liger", (*CROSSCHECK, "--output={into}/crosscheck-liger.json", *LIGER), share=0.2),
+    Step("kernels", ("-m", "benchmarks.gpu", "--output={into}/kernels.md"), share=0.3),
     Step(
         "stall-liger",
-        (
-            *STALL,
-            "tests/launchers/liger.py::modulated_rms_norm",
-            "--repeat",
-            "1",
-            "--axis",
-            "tokens=1..64",
-            "-o",
-            "{into}/stall-liger.json",
-        ),
-        share=0.2,
+        (*STALL, MODULATED, "--repeat=1", "--axis=tokens=1..64", "--output={into}/stall-liger.json"),
+        share=0.15,
         needs_gpu=False,
     ),
-    Step(
-        "crosscheck",
-        (
-            *CROSSCHECK,
-            "-o",
-            "{into}/crosscheck.json",
-            "jitaudit_kernels",
-            *tuple(f"--axis={name}={values}" for name, values in POINTS.items()),
-        ),
-        share=0.25,
-    ),
-    Step(
-        "crosscheck-liger",
-        (
-            *CROSSCHECK,
-            "-o",
-            "{into}/crosscheck-liger.json",
-            *tuple(f"tests/launchers/liger.py::{name}" for name in LIGER),
-        ),
-        share=0.25,
-    ),
-    Step("kernels", ("-m", "benchmarks.gpu", "-o", "{into}/kernels.md"), share=0.4),
-    Step("warm", ("-m", "benchmarks.warm"), share=0.5, needs_gpu=False),
+    Step("warm", ("-m", "benchmarks.warm", "--output={into}/warm.json"), share=0.5, needs_gpu=False),
     Step("gpu-tests", ("-m", "pytest", "tests/gpu", "-q", "-n", "16", "-p", "no:cacheprovider"), share=0.8),
 )
 
