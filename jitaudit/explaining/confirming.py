@@ -132,7 +132,7 @@ class _Confirming:
                 self._excluded[name] |= remedies
                 explained[name] = explain_kernel(self._kernels[name], self._remedies[name], self._excluded[name])
         kernels = tuple(self._confirmed(name, one) for name, one in explained.items())
-        notes = (*self._explanation.notes, *self._notes)
+        notes = (*self._explanation.notes, *self._notes, *self._lost(explained))
         return msgspec.structs.replace(self._explanation, kernels=kernels, notes=notes)
 
     def _try(self, explained: Iterable[Explained]) -> None:
@@ -172,6 +172,13 @@ class _Confirming:
                 (*before.compared, *outcome.compared),
             )
         known[outcome.remedies] = outcome
+
+    def _lost(self, explained: dict[Name, Explained]) -> Iterator[str]:
+        """Notes on kernels that were to be tried, and that nothing launched."""
+        for (kernel, group), one in explained.items():
+            if one.offers and not self._outcomes[kernel, group] and self._places:
+                under = f" [{group}]" if group is not None else ""
+                yield f"{kernel}{under}: not compiled: no case launches it any more"
 
     def _failed(self, name: Name, one: Explained) -> set[Remedy]:
         """The remedies of a plan that don't compile, or don't do what they promised."""

@@ -78,11 +78,9 @@ def _class_word(name: str, all_classes: set[str], *, first: bool) -> str:
 
 def _constexpr(split: Split, held: Held, *, typed: bool) -> str:
     kind, _, value = held.text.removeprefix("constexpr ").partition(" ")
-    if typed or not value:
-        value = f"{kind} {value}".strip()
-    if split.axis is None or split.axis == split.argument or not held.values or held.values == (value,):
-        return value
-    return f"{value} ({split.axis} {_values(held)})"
+    shown = f"{kind} {value}".strip() if typed or not value else value
+    same = split.axis == split.argument or list(map(str, held.values)) == [value]
+    return shown if split.axis is None or not held.values or same else f"{shown} ({split.axis} {_values(held)})"
 
 
 def _telling(texts: Sequence[str]) -> dict[str, str]:
