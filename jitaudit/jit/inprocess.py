@@ -17,6 +17,7 @@ from jitaudit.errors import SetupError
 from jitaudit.jit import decoding
 from jitaudit.jit.publishing import last_word
 from jitaudit.jit.rebuild import NotWarmable, Rebuilder
+from jitaudit.jit.tuning import config_text
 from jitaudit.model import VariantKey
 
 
@@ -91,7 +92,7 @@ def device_name() -> str:
 
 def restore_winner(tuner: Any, key: tuple[str, ...], config: str) -> bool:
     """Put a stored winner into an autotuner's cache; False where the config is not in its list any more."""
-    found = next((candidate for candidate in tuner.configs if str(candidate) == config), None)
+    found = next((candidate for candidate in tuner.configs if config_text(candidate) == config), None)
     if found is None:
         return False
     tuner.cache.setdefault(tuple(decoding.value(text) for text in key), found)

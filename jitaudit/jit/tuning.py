@@ -145,6 +145,11 @@ class Tuners:
             seen.tuning_keys[text] = tuple(dict.fromkeys(_index(seen.configs, config) for config in tried))
 
 
+def config_text(config: Any) -> str:
+    """A config as Triton prints it, without the options that are unset: which there are differs between Tritons."""
+    return ", ".join(f"{name}: {value}" for name, value in config.all_kwargs().items())
+
+
 class _Run:
     """A run of an autotuner under way."""
 

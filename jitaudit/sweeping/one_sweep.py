@@ -18,6 +18,7 @@ from jitaudit.jit.answers import Answer, answering_reads
 from jitaudit.jit.capture import Capture, SeenKernel, SeenVariant
 from jitaudit.jit.compiling import CompileFailed, compile_variant
 from jitaudit.jit.stops import CaseStopped, HostRead
+from jitaudit.jit.tuning import config_text
 from jitaudit.model import Autotuner, Box, Compile, Finding, Kernel, ParameterUse, SweepRun, TuningKey, Variant
 from jitaudit.sweeping.axes import Sweep, axis_text, group_name
 from jitaudit.sweeping.declarations import source_findings
@@ -319,15 +320,10 @@ def _autotuner(kernel: SeenKernel) -> Autotuner | None:
     keys = kernel.tuner.tuning_keys
     return Autotuner(
         arguments=kernel.tuner.arguments,
-        configs=tuple(map(_config_text, kernel.tuner.configs)),
+        configs=tuple(map(config_text, kernel.tuner.configs)),
         tuning_keys=tuple(TuningKey(key=key, configs=keys[key]) for key in sorted(keys)),
         benchmark_runs=kernel.tuner.benchmark_runs,
     )
-
-
-def _config_text(config: Any) -> str:
-    """Without the options that are unset: which there are differs between Tritons."""
-    return ", ".join(f"{name}: {value}" for name, value in config.all_kwargs().items())
 
 
 def _few(cases: Sequence[str]) -> str:
