@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
@@ -14,11 +14,11 @@ from jitaudit import manifest as manifests
 from jitaudit.configuration import DEFAULT_BUDGET, Configuration, Project, matches
 from jitaudit.errors import RequestError
 from jitaudit.gating import lock as locks
-from jitaudit.gating.accepting import accepted, lower_budgets, tightened, updated
+from jitaudit.gating.accepting import accepted, covering, lower_budgets, tightened, updated
 from jitaudit.gating.bases import laid_out
 from jitaudit.gating.comparing import Compared, Comparison, with_base, with_lock
 from jitaudit.gating.drift import NO_DRIFT, Scope
-from jitaudit.gating.lock import LOCK_FILE, LOCK_VERSION, Lock
+from jitaudit.gating.lock import LOCK_FILE, Lock
 from jitaudit.gating.verdicts import CODES, Verdict, judge, loose, notes
 from jitaudit.gating.words import Advice
 from jitaudit.model import Finding, Manifest
@@ -73,8 +73,8 @@ def gate(project: Project, question: Question, today: date, progress: Progress) 
     if not question.arguments and lock is None and project.configuration == Configuration():
         raise RequestError(_HOW_TO_START)
     narrowing = _narrowing(project, question)
-    if question.update is not None and lock is None:
-        lock = Lock(schema_version=LOCK_VERSION, groups=narrowing.groups or None, targets={})
+    if question.update is not None:
+        lock = covering(lock, narrowing.groups)
     manifests = _manifests(project, question, narrowing, progress)
     scope = Scope(
         whole=_is_whole(project, question, manifests),
@@ -92,7 +92,7 @@ def gate(project: Project, question: Question, today: date, progress: Progress) 
         comparison = Comparison(None, tuple(map(Compared, manifests)))
     judged = _judged(project, question, comparison, scope, lock, today)
     if question.update is not None and lock is not None:
-        return _update(judged, project, lock, comparison.compared, scope, question.update)
+        return _update(judged, project, lock, comparison.compared, question.update)
     return _tighten(judged, project, lock, comparison.compared, scope) if question.tighten else judged
 
 
@@ -193,23 +193,19 @@ def _line_of(file: Path, kernel: str) -> int | None:
     return next((number for number, line in enumerate(lines, 1) if definition.match(line)), None)
 
 
-def _update(
-    judged: Gate, project: Project, lock: Lock, compared: Sequence[Compared], scope: Scope, reason: str
-) -> Gate:
-    new = lock
+def _update(judged: Gate, project: Project, lock: Lock, compared: Sequence[Compared], reason: str) -> Gate:
     for one in compared:
-        new = updated(new, one.manifest, one.drift or NO_DRIFT, scope.groups, reason)
+        lock = updated(lock, one.manifest, one.drift or NO_DRIFT, reason)
     verdicts = tuple(accepted(verdict, ("JA302", "JA303"), f"accepted: {reason}") for verdict in judged.verdicts)
-    return msgspec.structs.replace(judged, verdicts=verdicts, done=tuple(_written(project, lock, new)))
+    return msgspec.structs.replace(judged, verdicts=verdicts, done=(_written(project, lock),))
 
 
 def _tighten(judged: Gate, project: Project, lock: Lock | None, compared: Sequence[Compared], scope: Scope) -> Gate:
     done: list[str] = []
     if lock is not None:
-        new = lock
         for one in compared:
-            new = tightened(new, one.manifest, one.drift or NO_DRIFT)
-        done += _written(project, lock, new)
+            lock = tightened(lock, one.manifest, one.drift or NO_DRIFT)
+        done.append(_written(project, lock))
     lower = loose(judged.verdicts, project.configuration, scope)
     if lower and project.file is not None:
         lower_budgets(project.file, lower)
@@ -219,12 +215,11 @@ def _tighten(judged: Gate, project: Project, lock: Lock | None, compared: Sequen
     return msgspec.structs.replace(judged, verdicts=verdicts, notes=kept, done=tuple(done))
 
 
-def _written(project: Project, old: Lock, new: Lock) -> Iterator[str]:
-    """Write the lock if it changed, and say so."""
+def _written(project: Project, lock: Lock) -> str:
+    """Write the lock where it changed; what was done, in words."""
     path = project.root / LOCK_FILE
-    if new == old and path.exists():
-        yield f"{LOCK_FILE}: nothing changed"
-        return
-    locks.write(new, path)
-    kernels = [kernel for entries in new.targets.values() for kernel in entries]
-    yield f"{LOCK_FILE}: {sum(len(k.keys) for k in kernels):,} variants of {len(kernels):,} kernels are allowed"
+    if path.exists() and path.read_bytes() == locks.encode(lock):
+        return f"{LOCK_FILE}: nothing changed"
+    locks.write(lock, path)
+    kernels = [kernel for entries in lock.targets.values() for kernel in entries]
+    return f"{LOCK_FILE}: {sum(len(k.keys) for k in kernels):,} variants of {len(kernels):,} kernels are allowed"

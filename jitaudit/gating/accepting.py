@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from jitaudit.errors import RequestError
 from jitaudit.gating import lock as locks
-from jitaudit.gating.drift import Drift, Name
+from jitaudit.gating.drift import Drift
 from jitaudit.gating.lock import Lock, LockedKernel, kernel_sweeps
 from jitaudit.gating.verdicts import Breach, Verdict
 from jitaudit.manifest import write_whole
 from jitaudit.model import Manifest
 
 
-def updated(lock: Lock | None, manifest: Manifest, drift: Drift, groups: tuple[str, ...], reason: str) -> Lock:
-    """The lock that allows what the manifest reaches. `groups` are those that were looked at; none: all."""
-    covered = _covered(lock, groups)
-    kernels = {(k.id, k.group): k for k in manifest.kernels if not covered or k.group in covered}
-    entries = {(entry.id, entry.group): entry for entry in (lock.targets.get(manifest.target, ()) if lock else ())}
+def covering(lock: Lock | None, groups: tuple[str, ...]) -> Lock:
+    """The lock covering these values of the compared axis too; a new one covers them alone, or all if none is given."""
+    if lock is None:
+        return Lock(schema_version=locks.LOCK_VERSION, groups=groups or None, targets={})
+    if lock.groups is None:
+        return lock
+    return msgspec.structs.replace(lock, groups=tuple(sorted({*lock.groups, *groups})))
 
-    def entry(name: Name) -> LockedKernel:
-        keys = drift.known.get(name, frozenset()) - drift.gone.get(name, frozenset()) | drift.new.get(name, frozenset())
-        sweeps = kernel_sweeps(kernels[name]) if name in kernels else entries[name].sweeps
-        drifted = name in drift.new or name in drift.gone
-        return locks.locked(*name, keys, sweeps, reason if drifted else entries[name].reason)
 
-    names = (entries.keys() | kernels.keys()) - _lost(drift)
-    return _with(lock, manifest.target, tuple(entry(name) for name in sorted(names, key=str)), covered)
+def updated(lock: Lock, manifest: Manifest, drift: Drift, reason: str) -> Lock:
+    """The lock that allows what the manifest reaches, in the groups that it covers."""
+    kernels = {(k.id, k.group): k for k in manifest.kernels if lock.groups is None or k.group in lock.groups}
+    entries = {(entry.id, entry.group): entry for entry in lock.targets.get(manifest.target, ())}
+    found = []
+    for name in sorted(entries.keys() | kernels.keys(), key=str):
+        new, gone = drift.new.get(name, frozenset()), drift.gone.get(name, frozenset())
+        if keys := (drift.known.get(name, frozenset()) - gone) | new:
+            sweeps = kernel_sweeps(kernels[name]) if name in kernels else entries[name].sweeps
+            found.append(locks.locked(*name, keys, sweeps, reason if new or gone else entries[name].reason))
+    return _with(lock, manifest.target, found)
 
 
 def tightened(lock: Lock, manifest: Manifest, drift: Drift) -> Lock:
@@ -42,7 +49,7 @@ def tightened(lock: Lock, manifest: Manifest, drift: Drift) -> Lock:
             entries.append(old)
         elif kept := old.keys - gone:
             entries.append(locks.locked(old.id, old.group, kept, old.sweeps, old.reason))
-    return _with(lock, manifest.target, tuple(entries), lock.groups)
+    return _with(lock, manifest.target, entries)
 
 
 def accepted(verdict: Verdict, codes: tuple[str, ...], why: str) -> Verdict:
@@ -79,18 +86,5 @@ def _lowered(match: re.Match[str], budgets: dict[str, int]) -> str:
     return f"{match[1]}{budgets[glob]}" if glob in budgets else match[0]
 
 
-def _lost(drift: Drift) -> set[Name]:
-    """The kernels of which no allowed variant is left."""
-    return {name for name, gone in drift.gone.items() if gone == drift.known[name] and name not in drift.new}
-
-
-def _covered(lock: Lock | None, groups: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The groups that the new lock covers: those of the old one and those that were asked for."""
-    if lock is None:
-        return groups or None
-    return None if lock.groups is None else tuple(sorted({*lock.groups, *groups}))
-
-
-def _with(lock: Lock | None, target: str, kernels: tuple[LockedKernel, ...], groups: tuple[str, ...] | None) -> Lock:
-    targets = (lock.targets if lock else {}) | {target: kernels}
-    return Lock(schema_version=locks.LOCK_VERSION, groups=groups, targets=targets)
+def _with(lock: Lock, target: str, entries: Sequence[LockedKernel]) -> Lock:
+    return msgspec.structs.replace(lock, targets=lock.targets | {target: tuple(entries)})

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from jitaudit.configuration import Configuration, Ignore, kernel_name, matches
+from jitaudit.configuration import DEFAULT_BUDGET, Configuration, Ignore, kernel_name, matches
 from jitaudit.gating import words
 from jitaudit.gating.drift import Drift, Drifted, Name, Scope, explained, renamed
 from jitaudit.gating.lock import ordered, shared_lines
@@ -137,52 +137,75 @@ def loose(verdicts: Sequence[Verdict], configuration: Configuration, scope: Scop
     return {
         glob: reached[glob]
         for glob, most in configuration.budget.items()
-        if reached.get(glob, most) < most and glob != "default" and scope.sees_all_of(glob)
+        if reached.get(glob, most) < most and glob != DEFAULT_BUDGET and scope.sees_all_of(glob)
     }
 
 
 def _on_kernel(
     kernel: Kernel, manifest: Manifest, drift: Drift | None, configuration: Configuration, advice: words.Advice
 ) -> Verdict:
-    name = (kernel.id, kernel.group)
-    budget = configuration.budget_of(*name)
     remedies = Remedies(kernel, manifest.sweeps)
-    reach = remedies.reach
-    new = drift.new.get(name, frozenset()) if drift else frozenset()
-    gone = drift.gone.get(name, frozenset()) if drift else frozenset()
-    known = drift.known.get(name, frozenset()) if drift else frozenset()
-    shared = shared_lines([*new, *gone, *known])
+    budget = configuration.budget_of(kernel.id, kernel.group)
+    command = advice.explain(kernel.id, manifest.target)
     verdict = Verdict(
         target=manifest.target,
         kernel=kernel.id,
         group=kernel.group,
         variants=len(kernel.variants),
         budget=budget[1] if budget else None,
-        new=tuple(_varying(key, shared) for key in ordered(new)),
-        gone=tuple(_varying(key, shared) for key in ordered(gone)),
-        drifted=explained(new, known),
+        breaches=tuple(_beyond_budget(remedies, budget, command)),
         file=kernel.file,
         line=kernel.line,
     )
-    command = advice.explain(kernel.id, manifest.target)
-    breaches = []
-    if budget is not None and verdict.variants > budget[1]:
-        message = f"{words.variants(verdict.variants)}, budget {budget[1]:,} ({budget[0]!r})"
-        breaches.append(Breach("JA301", message, words.cause(reach), words.remedy(remedies), command, fails=True))
+    return verdict if drift is None else _with_drift(verdict, drift, remedies, manifest, configuration, advice)
+
+
+def _beyond_budget(remedies: Remedies, budget: tuple[str, int] | None, command: str) -> Iterator[Breach]:
+    reach = remedies.reach
+    count = len(reach.kernel.variants)
+    if budget is not None and count > budget[1]:
+        message = f"{words.variants(count)}, budget {budget[1]:,} ({budget[0]!r})"
+        yield Breach("JA301", message, words.cause(reach), words.remedy(remedies), command, fails=True)
     elif budget is None and reach.growth == "linear":
-        message = f"{words.variants(verdict.variants)} here, no budget, and more with every step of the axis"
-        breaches.append(Breach("JA304", message, words.cause(reach), words.remedy(remedies), command, fails=True))
-    if drift is not None and new:
-        former = renamed(name, drift, manifest)
-        cause = words.drift_cause(verdict.drifted, reach) if known else words.arrival(former)
-        remedy = words.drift_remedy(verdict.drifted, remedies, advice) if known else advice.accept("the kernel")
-        message = f"{words.variants(len(new))} of {verdict.variants:,} not allowed yet" + _and_gone(len(gone))
-        breaches.append(Breach("JA302", message, cause, remedy, command, fails=configuration.drift != "allow"))
-    elif gone:
+        message = f"{words.variants(count)} here, no budget, and more with every step of the axis"
+        yield Breach("JA304", message, words.cause(reach), words.remedy(remedies), command, fails=True)
+
+
+def _with_drift(
+    verdict: Verdict,
+    drift: Drift,
+    remedies: Remedies,
+    manifest: Manifest,
+    configuration: Configuration,
+    advice: words.Advice,
+) -> Verdict:
+    name = (verdict.kernel or "", verdict.group)
+    known, new, gone = (keys.get(name, frozenset()) for keys in (drift.known, drift.new, drift.gone))
+    if not (new or gone):
+        return verdict
+    drifted = explained(new, known)
+    command = advice.explain(name[0], verdict.target)
+    if new and known:
+        cause = words.drift_cause(drifted, remedies.reach)
+        remedy = words.drift_remedy(drifted, remedies, advice)
+    else:
+        cause = words.arrival(renamed(name, drift, manifest)) if new else words.LOST
+        remedy = advice.accept("the kernel" if new else "the loss")
+    if new:
+        message = f"{words.variants(len(new))} of {verdict.variants:,} not allowed yet"
+        message += f", {len(gone):,} gone" if gone else ""
+        breach = Breach("JA302", message, cause, remedy, command, fails=configuration.drift != "allow")
+    else:
         message = f"{words.variants(len(gone))} of {len(known):,} gone"
-        breach = Breach("JA303", message, words.LOST, advice.accept("the loss"), command, configuration.drift == "fail")
-        breaches.append(breach)
-    return msgspec.structs.replace(verdict, breaches=tuple(breaches))
+        breach = Breach("JA303", message, cause, remedy, command, fails=configuration.drift == "fail")
+    shared = shared_lines([*new, *gone, *known])
+    return msgspec.structs.replace(
+        verdict,
+        breaches=(*verdict.breaches, breach),
+        new=tuple(_varying(key, shared) for key in ordered(new)),
+        gone=tuple(_varying(key, shared) for key in ordered(gone)),
+        drifted=drifted,
+    )
 
 
 def _on_lost(
@@ -227,10 +250,6 @@ def _excused(verdict: Verdict, ignores: tuple[Ignore, ...], today: date) -> Verd
 
 def _covers(ignore: Ignore, verdict: Verdict, breach: Breach) -> bool:
     return ignore.code == breach.code and matches(verdict.kernel or verdict.sweep or "", verdict.group, ignore.kernel)
-
-
-def _and_gone(gone: int) -> str:
-    return f", {gone:,} gone" if gone else ""
 
 
 def _varying(key: tuple[str, ...], shared: frozenset[str]) -> str:

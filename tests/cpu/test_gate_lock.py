@@ -15,7 +15,7 @@ from sample import ROWS_CONSTEXPR, SAMPLE, apply, copied, jitaudit
 
 from jitaudit.configuration import Configuration
 from jitaudit.errors import RequestError
-from jitaudit.gating.accepting import tightened, updated
+from jitaudit.gating.accepting import covering, tightened, updated
 from jitaudit.gating.drift import Scope, against_lock
 from jitaudit.gating.lock import LOCK_VERSION, Lock, decode, encode, key_lines
 from jitaudit.gating.verdicts import judge
@@ -88,7 +88,7 @@ def manifest(*kernels: Kernel) -> Manifest:
 
 
 def locked(manifest: Manifest, lock: Lock = NOTHING) -> Lock:
-    return updated(lock, manifest, against_lock(manifest, lock, WHOLE), (), "because")
+    return updated(lock, manifest, against_lock(manifest, lock, WHOLE), "because")
 
 
 @given(manifests())
@@ -128,7 +128,7 @@ def test_a_reason_stays_with_the_kernels_it_was_given_for():
     first, second = (VariantKey(arguments={"n": text}, options={}) for text in ("i32 any", "i32 =1"))
     lock = locked(manifest(kernel("m:a", None, [first]), kernel("m:b", None, [first])))
     grown = manifest(kernel("m:a", None, [first]), kernel("m:b", None, [first, second]))
-    again = updated(lock, grown, against_lock(grown, lock, WHOLE), (), "b learnt something")
+    again = updated(lock, grown, against_lock(grown, lock, WHOLE), "b learnt something")
     assert [entry.reason for entry in again.targets["cuda:90"]] == ["because", "b learnt something"]
 
 
@@ -140,9 +140,26 @@ def test_another_target_and_other_groups_are_left_alone():
     only = against_lock(manifest(kernel("m:a", "baseline", [key])), lock, Scope(whole=True, groups=("baseline",)))
     assert (only.new, only.gone) == ({}, {})
     elsewhere = msgspec.structs.replace(base, target="hip:gfx942")
-    both = updated(lock, elsewhere, against_lock(elsewhere, lock, WHOLE), (), "AMD too")
+    both = updated(lock, elsewhere, against_lock(elsewhere, lock, WHOLE), "AMD too")
     assert both.targets["cuda:90"] == lock.targets["cuda:90"]
     assert [entry.group for entry in both.targets["hip:gfx942"]] == ["floored"]
+
+
+def test_an_update_of_another_group_is_covered_from_then_on():
+    key = VariantKey(arguments={"n": "i32 any"}, options={})
+    both = manifest(kernel("m:a", "floored", [key]), kernel("m:a", "baseline", [key]))
+    lock = covering(None, ("floored",))
+    lock = updated(lock, both, against_lock(both, lock, WHOLE), "first")
+    assert [entry.group for entry in lock.targets["cuda:90"]] == ["floored"]
+    wider = covering(lock, ("baseline",))
+    assert wider.groups == ("baseline", "floored")
+    again = updated(wider, both, against_lock(both, wider, Scope(whole=True, groups=("baseline",))), "second")
+    assert {entry.group: entry.reason for entry in again.targets["cuda:90"]} == {
+        "baseline": "second",
+        "floored": "first",
+    }
+    assert keys_of(again) == keys_of(locked(both))
+    assert (covering(lock, ()), covering(None, ()).groups) == (lock, None)
 
 
 TEXT = (SAMPLE / "jitaudit.lock.json").read_text()
