@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
+
+from jitaudit.cli import main
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "rowscale"
 
@@ -50,6 +55,17 @@ def apply(folder: Path, edit: Edit) -> None:
 def jitaudit(folder: Path, *arguments: str, **environment: str) -> Answer:
     """Run the command line in a folder."""
     return run(folder, sys.executable, "-c", "from jitaudit.cli import main; main()", *arguments, **environment)
+
+
+def jitaudit_here(folder: Path, *arguments: str) -> Answer:
+    """The same in this process: for what is refused before anything is run."""
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["jitaudit", *arguments]):
+        try:
+            main()
+        except SystemExit as stop:
+            return Answer(int(stop.code or 0), out.getvalue(), err.getvalue())
+    raise AssertionError("a command exits")
 
 
 def run(folder: Path, *command: str, **environment: str) -> Answer:

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from sample import SAMPLE, Edit, apply, copied, jitaudit, run
+from sample import SAMPLE, Edit, apply, copied, jitaudit, jitaudit_here, run
 
 from jitaudit import configuration
 from jitaudit.configuration import Configuration, Ignore
@@ -22,7 +22,7 @@ IGNORE = "[[tool.jitaudit.ignore]]\nkernel = '*'\n"
 
 
 def test_without_a_configuration_it_says_how_to_start(tmp_path: Path):
-    answer = jitaudit(tmp_path, "gate")
+    answer = jitaudit_here(tmp_path, "gate")
     assert (answer.code, answer.out) == (2, "")
     assert 'write sweeps = ["sweeps.py"] under [tool.jitaudit] in pyproject.toml' in answer.err
     assert "jitaudit gate sweeps.py --update --reason" in answer.err
@@ -45,7 +45,7 @@ def test_without_a_configuration_it_says_how_to_start(tmp_path: Path):
 )  # fmt: skip
 def test_a_configuration_that_makes_no_sense_is_refused(tmp_path: Path, written: str, words: str):
     (tmp_path / "pyproject.toml").write_text(written)
-    answer = jitaudit(tmp_path, "gate")
+    answer = jitaudit_here(tmp_path, "gate")
     assert (answer.code, answer.err.count("\n")) == (2, 1), answer.err
     assert words in answer.err
     assert f"{tmp_path}/pyproject.toml: " in answer.err
@@ -69,7 +69,7 @@ def test_a_configuration_that_makes_no_sense_is_refused(tmp_path: Path, written:
     ],
 )  # fmt: skip
 def test_a_request_that_makes_no_sense_is_refused(arguments: list[str], words: str):
-    answer = jitaudit(SAMPLE, "gate", *arguments)
+    answer = jitaudit_here(SAMPLE, "gate", *arguments)
     assert (answer.code, answer.out) == (2, ""), answer.err
     assert words in answer.err
 
@@ -96,11 +96,11 @@ def test_a_kernel_glob_that_matches_nothing_is_refused():
 def test_a_lock_that_cannot_be_used_is_refused(tmp_path: Path):
     lock = copied(tmp_path) / "jitaudit.lock.json"
     lock.write_text(lock.read_text().replace('"schema_version": 1', '"schema_version": 9'))
-    newer = jitaudit(tmp_path, "gate")
+    newer = jitaudit_here(tmp_path, "gate")
     assert (newer.code, "a newer jitaudit wrote it; upgrade jitaudit" in newer.err) == (2, True)
     lock.unlink()
     lock.mkdir()
-    folder = jitaudit(tmp_path, "gate")
+    folder = jitaudit_here(tmp_path, "gate")
     assert (folder.code, "jitaudit.lock.json: can't be read: Is a directory" in folder.err) == (2, True)
 
 
