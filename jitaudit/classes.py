@@ -10,7 +10,7 @@ from jitaudit.model import CauseKind
 Facets = tuple[tuple[CauseKind, str], ...]
 """What an argument contributes to the key: (kind, class) each, such as ``(("width", "i32"), ("int_class", "%16"))``."""
 
-_SCALAR = re.compile(r"([iu]\d+) (=1|%16|any|opaque)")
+_SCALAR = re.compile(r"([iu]\d+) (=1|%16|any|=1\|any|opaque)")
 _POINTER = re.compile(r"(\*\S+(?: \S+)*?) (aligned|unaligned|opaque)( <2GB)?")
 
 

@@ -16,7 +16,8 @@ A key is written in design words. The text of one argument is ``<type> <class>``
 ======================  =====================================================
 
 What a scan can't tell, it says so: ``folded`` is an argument that the compiled
-code does not have (a constexpr, =1 or None); ``opaque …`` is any other unknown.
+code does not have (a constexpr, =1 or None); ``i64 =1|any`` is an annotated int,
+which it has either way; ``opaque …`` is any other unknown.
 """
 
 from __future__ import annotations

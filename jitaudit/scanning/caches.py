@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -63,6 +64,8 @@ def _sighting(found: Found, entry: Entry, above: str, sources: Sources) -> Sight
     definition = sources.definition(file, line, entry.kernel, arguments) if file else None
     parameters = definition.parameters if definition else ()
     texts = {parameter.name: arguments.get(parameter.name, "folded") for parameter in parameters} or dict(arguments)
+    for annotated in definition.annotated if definition else ():
+        texts[annotated] = re.sub(r"^([iu]\d+) any$", r"\1 =1|any", texts[annotated])
     if "folded" in texts.values() or not parameters:
         # The values are in the hash and nowhere else: it keeps entries apart that look alike.
         texts["<folded>" if signature else "<arguments>"] = f"opaque {entry.digest[:13]}"

@@ -25,6 +25,8 @@ class Definition(msgspec.Struct, frozen=True):
     parameters: tuple[Parameter, ...]
     decorators: int
     """Lines of decorators above the ``def``, which compiled code counts as its line."""
+    annotated: frozenset[str]
+    """Specialized parameters with a type of their own: a 1 is keyed apart, yet stays an argument of the code."""
 
 
 class Sources:
@@ -63,7 +65,8 @@ class Sources:
             names = iter(parameter.arg for parameter in function.arguments)
             if all(argument in names for argument in arguments):
                 decorators = function.node.lineno - function.lines[0]
-                return Definition(function.qualname, tuple(_parameters(function, set(arguments))), decorators)
+                parameters = tuple(_parameters(function, set(arguments)))
+                return Definition(function.qualname, parameters, decorators, _annotated(function, parameters))
         return None
 
 
@@ -125,6 +128,12 @@ def _parameters(function: _Function, present: set[str]) -> Iterator[Parameter]:
         else:
             policy = next((option for option in _LISTS if argument.arg in listed[option]), policy)
         yield Parameter(name=argument.arg, policy=policy)
+
+
+def _annotated(function: _Function, parameters: tuple[Parameter, ...]) -> frozenset[str]:
+    typed = {argument.arg for argument in function.arguments if argument.annotation is not None}
+    unlisted = ("specialized", "do_not_specialize_on_alignment")
+    return frozenset(p.name for p in parameters if p.policy in unlisted and p.name in typed)
 
 
 _LISTS: tuple[ParameterPolicy, ...] = ("do_not_specialize", "do_not_specialize_on_alignment")
