@@ -42,6 +42,14 @@ def standing_in() -> Iterator[None]:
         torch._C._set_only_lift_cpu_tensors(lifted)
 
 
+def preload() -> None:
+    """Have torch and Triton load what they would at the first operation and launch: a second, in each fork again."""
+    import torch
+    import triton.compiler.code_generator  # noqa: F401
+
+    torch.empty(2, 2, device="cuda").softmax(-1)
+
+
 def _tensor_patches() -> list[tuple[Any, str, Any]]:
     import torch
 

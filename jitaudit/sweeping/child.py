@@ -11,6 +11,7 @@ import msgspec
 
 from jitaudit.jit.capture import Capture, capturing, capturing_on_gpu
 from jitaudit.jit.environment import environment
+from jitaudit.jit.standin import preload
 from jitaudit.manifest import sorted_findings, union
 from jitaudit.model import SCHEMA_VERSION, Manifest, Profile
 from jitaudit.sweeping.axes import Sweep, group_name
@@ -40,6 +41,8 @@ def _run(request: Request, progress: Progress) -> Answer:
     world: AbstractContextManager[Capture] = capturing_on_gpu() if narrowing.gpu else capturing(request.architecture)
     with world as capture:
         loaded = load(request.target)
+        if not narrowing.gpu:
+            preload()
         home = KeptFolder(Path.home())
 
         def forked(work: Callable[[], Part]) -> Part:
