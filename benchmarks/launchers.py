@@ -30,7 +30,9 @@ class Library:
 
 
 LIBRARIES = (
-    Library("liger.py", "liger-kernel", ("ops/fused_moe.py:96=1..2",)),
+    Library("liger.py", "liger-kernel"),
+    Library("liger_losses.py", "liger-kernel", ("ops/fused_moe.py:96=1..2",)),
+    Library("fla_delta_rules.py", "fla-core"),
     Library("fla_ops.py", "fla-core"),
     Library("fla_modules.py", "fla-core"),
     Library("flag_gems_ops.py", "flag-gems"),

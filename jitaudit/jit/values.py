@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from jitaudit.jit.answers import answer
+from jitaudit.jit.shapes import run_on_meta
 from jitaudit.jit.stops import HostRead, launcher_line
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _repeat_interleave(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 
 def _run_and_follow(func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> Any:
-    out = func(*args, **kwargs)
+    out = run_on_meta(func, args, kwargs)
     _follow(func, args, kwargs, out, tensors)
     return out
 

@@ -16,22 +16,11 @@ from conch.ops.quantization.int8 import scaled_int8_quant
 from conch.ops.vision.nms import nms
 from conch.ops.vllm.copy_blocks import copy_blocks
 from conch.ops.vllm.reshape_and_cache import reshape_and_cache
+from tensors import bf16, fp16, fp32, i32, i64
 
 import jitaudit
 
 TOKENS = jitaudit.ints(1, 128)
-
-
-def bf16(*shape):
-    return torch.empty(shape, dtype=torch.bfloat16, device="cuda")
-
-
-def fp32(*shape):
-    return torch.empty(shape, dtype=torch.float32, device="cuda")
-
-
-def i32(*shape):
-    return torch.empty(shape, dtype=torch.int32, device="cuda")
 
 
 @jitaudit.sweep(tokens=TOKENS)
@@ -61,7 +50,7 @@ def gemma_norm(tokens):
 
 @jitaudit.sweep(tokens=TOKENS)
 def rope(tokens):
-    positions = torch.empty(tokens, dtype=torch.int64, device="cuda")
+    positions = i64(tokens)
     rotary_embedding(positions, bf16(tokens, 32 * 64), bf16(tokens, 8 * 64), 64, bf16(4096, 64))
 
 
@@ -91,8 +80,8 @@ def int8_quant(tokens):
 
 @jitaudit.sweep(tokens=TOKENS)
 def int4_gemm(tokens):
-    x = torch.empty(tokens, 512, dtype=torch.float16, device="cuda")
-    scales = torch.empty(4, 256, dtype=torch.float16, device="cuda")
+    x = fp16(tokens, 512)
+    scales = fp16(4, 256)
     mixed_precision_gemm(x, i32(64, 256), scales, None, 4, 8, 128)
 
 
@@ -105,7 +94,7 @@ def int8_gemm(tokens):
 
 @jitaudit.sweep(tokens=TOKENS)
 def write_cache(tokens):
-    slots = torch.empty(tokens, dtype=torch.int64, device="cuda")
+    slots = i64(tokens)
     reshape_and_cache(bf16(tokens, 8, 64), bf16(tokens, 8, 64), bf16(256, 16, 8, 64), bf16(256, 16, 8, 64), slots)
 
 
@@ -113,7 +102,7 @@ def write_cache(tokens):
 def copy_cache_blocks(pairs):
     """Its kernel reads a table of the layers' addresses."""
     keys, values = ([bf16(256, 8192) for _ in range(2)] for _ in range(2))
-    copy_blocks(keys, values, torch.empty(pairs, 2, dtype=torch.int64, device="cuda"))
+    copy_blocks(keys, values, i64(pairs, 2))
 
 
 @jitaudit.sweep(boxes=TOKENS)

@@ -1,4 +1,4 @@
-"""Sweeps over the modules of fla-core 0.6.0, unmodified: norms, activations, losses, rotary embeddings, convolutions."""
+"""Sweeps over fla-core 0.6.0's modules, unmodified: norms, activations, losses, rotary embeddings, convolutions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from fla.ops.utils.logsumexp import logsumexp_fwd
 from fla.ops.utils.matmul import addmm, matmul
 from fla.ops.utils.pack import pack_sequence, unpack_sequence
 from fla.ops.utils.sinkhorn.ops import sinkhorn
+from tensors import backward, bf16, fp32, i64, two_sequences
 
 import jitaudit
 
@@ -25,30 +26,8 @@ LONG = jitaudit.ints(1, 256)
 D = 512
 
 
-def bf16(*shape, grad=False):
-    return torch.empty(shape, dtype=torch.bfloat16, device="cuda", requires_grad=grad)
-
-
-def fp32(*shape, grad=False):
-    return torch.empty(shape, dtype=torch.float32, device="cuda", requires_grad=grad)
-
-
-def ids(*shape):
-    return torch.empty(shape, dtype=torch.int64, device="cuda")
-
-
 def targets(tokens):
     return torch.ones(tokens, dtype=torch.int64, device="cuda")
-
-
-def two_sequences(T):
-    return torch.tensor([0, T // 2, T], dtype=torch.int64, device="cuda")
-
-
-def backward(out):
-    """Run the backward of the first thing that `out` holds."""
-    first = out[0] if isinstance(out, tuple) else out
-    first.backward(torch.empty_like(first))
 
 
 # Norms
@@ -197,7 +176,7 @@ def fused_kl_div(N):
 @jitaudit.sweep(tokens=LENGTHS)
 def grpo(tokens):
     logits, mask = bf16(2, tokens + 1, 4096, grad=True), torch.ones(2, tokens, dtype=torch.int32, device="cuda")
-    backward(fused_grpo_loss(logits, fp32(2, tokens), ids(2, tokens), fp32(2), completion_mask=mask))
+    backward(fused_grpo_loss(logits, fp32(2, tokens), i64(2, tokens), fp32(2), completion_mask=mask))
 
 
 # Positions, shifts and convolutions

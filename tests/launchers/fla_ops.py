@@ -1,199 +1,20 @@
-"""Sweeps over the attention operators of fla-core 0.6.0, unmodified: dense, `_varlen`, and `_backward`."""
+"""Sweeps over fla-core 0.6.0's attention operators, unmodified: dense, `_varlen`, and `_backward`."""
 
 from __future__ import annotations
 
 import torch
 from fla import ops
 from fla.ops.attn.decoding import attn_decoding_one_step
-from fla.ops.gated_delta_product import chunk_gated_delta_product
-from fla.ops.gated_oja_rule import chunk_gated_oja_rule, fused_recurrent_gated_oja_rule
-from fla.ops.gdn2 import chunk_gdn2, fused_recurrent_gdn2
 from fla.ops.lightnet import chunk_lightnet, fused_recurrent_lightnet
 from fla.ops.rwkv4 import fused_recurrent_rwkv4
 from fla.ops.ttt import chunk_ttt_linear
 from fla.ops.utils import chunk_global_cumsum, chunk_local_cumsum, mean_pooling, solve_tril
+from fla_tensors import D, H, gate, gates, heads
+from tensors import backward, bf16, fp32, i64, two_sequences
 
 import jitaudit
 
 LENGTHS = jitaudit.ints(1, 128)
-H, D = 4, 64
-
-
-def bf16(*shape, grad=False):
-    return torch.empty(shape, dtype=torch.bfloat16, device="cuda", requires_grad=grad)
-
-
-def fp32(*shape, grad=False):
-    return torch.empty(shape, dtype=torch.float32, device="cuda", requires_grad=grad)
-
-
-def heads(count, T, grad=False):
-    """`count` tensors of [1, T, H, D]."""
-    return [bf16(1, T, H, D, grad=grad) for _ in range(count)]
-
-
-def gate(T, grad=False):
-    return fp32(1, T, H, grad=grad)
-
-
-def gates(T, grad=False):
-    return fp32(1, T, H, D, grad=grad)
-
-
-def two_sequences(T):
-    """Cumulative lengths of two packed sequences, whose values are known."""
-    return torch.tensor([0, T // 2, T], dtype=torch.int64, device="cuda")
-
-
-def backward(out):
-    """Run the backward of the first thing that `out` holds."""
-    first = out[0] if isinstance(out, tuple) else out
-    first.backward(torch.empty_like(first))
-
-
-# Delta rules
-
-
-@jitaudit.sweep(T=LENGTHS)
-def fused_recurrent_gdn(T):
-    ops.fused_recurrent_gated_delta_rule(*heads(3, T), gate(T), beta=gate(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def fused_recurrent_gdn_varlen(T):
-    ops.fused_recurrent_gated_delta_rule(*heads(3, T), gate(T), beta=gate(T), cu_seqlens=two_sequences(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_gdn(T):
-    ops.chunk_gated_delta_rule(*heads(3, T), gate(T), gate(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_gdn_varlen(T):
-    ops.chunk_gated_delta_rule(*heads(3, T), gate(T), gate(T), cu_seqlens=two_sequences(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_gdn_backward(T):
-    backward(ops.chunk_gated_delta_rule(*heads(3, T, True), gate(T, True), gate(T, True)))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_delta_rule(T):
-    ops.chunk_delta_rule(*heads(3, T), gate(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_delta_rule_varlen(T):
-    ops.chunk_delta_rule(*heads(3, T), gate(T), cu_seqlens=two_sequences(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_delta_rule_backward(T):
-    backward(ops.chunk_delta_rule(*heads(3, T, True), gate(T, True)))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def fused_recurrent_delta_rule(T):
-    backward(ops.fused_recurrent_delta_rule(*heads(3, T, True), gate(T, True)))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_kda(T):
-    ops.chunk_kda(*heads(3, T), gates(T), gate(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_kda_varlen(T):
-    ops.chunk_kda(*heads(3, T), gates(T), gate(T), cu_seqlens=two_sequences(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_kda_backward(T):
-    backward(ops.chunk_kda(*heads(3, T, True), gates(T, True), gate(T, True)))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def fused_recurrent_kda(T):
-    ops.fused_recurrent_kda(*heads(3, T), gates(T), gate(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def fused_recurrent_kda_varlen(T):
-    ops.fused_recurrent_kda(*heads(3, T), gates(T), gate(T), cu_seqlens=two_sequences(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def gated_delta_product(T):
-    q, (k, v), beta = bf16(1, T, H, D), heads(2, 2 * T), gate(2 * T)
-    chunk_gated_delta_product(q, k, v, gate(T), beta, num_householder=2)
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_comba(T):
-    backward(ops.chunk_comba(*heads(4, T, True), gate(T, True), gate(T, True)))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def fused_recurrent_comba(T):
-    ops.fused_recurrent_comba(*heads(4, T), gate(T), gate(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def gdn2_chunk(T):
-    backward(chunk_gdn2(*heads(3, T, True), gates(T, True), *heads(2, T, True)))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def gdn2_recurrent(T):
-    fused_recurrent_gdn2(*heads(3, T), gates(T), *heads(2, T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def oja_chunk(T):
-    backward(chunk_gated_oja_rule(*heads(3, T, True), gates(T, True), gate(T, True)))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def oja_recurrent(T):
-    fused_recurrent_gated_oja_rule(*heads(3, T), gates(T), gate(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_dplr(T):
-    backward(ops.chunk_dplr_delta_rule(*heads(5, T, True), gates(T, True)))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def fused_recurrent_dplr(T):
-    ops.fused_recurrent_dplr_delta_rule(*heads(5, T), gates(T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_iplr(T):
-    ops.chunk_iplr_delta_rule(*heads(5, T))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def fused_recurrent_iplr(T):
-    backward(ops.fused_recurrent_iplr_delta_rule(*heads(5, T, True)))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_precond_gdn(T):
-    backward(ops.chunk_precond_gated_delta_rule(*heads(3, T, True), *(gate(T, True) for _ in range(4))))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_precond_kda(T):
-    backward(ops.chunk_precond_kda(*heads(3, T, True), gates(T, True), *(gate(T, True) for _ in range(3))))
-
-
-@jitaudit.sweep(T=LENGTHS)
-def chunk_momentum_delta_rule(T):
-    beta, eta = gate(T), gate(T)
-    ops.chunk_momentum_delta_rule(*heads(3, T), gate(T), gate(T), beta=beta, eta=eta)
 
 
 # Gated linear attention
@@ -402,7 +223,7 @@ def attn_decoding(T):
 def parallel_nsa(T):
     q, k, v = bf16(1, T, 16, D), bf16(1, T, 1, D), bf16(1, T, 1, D)
     gate_cmp, gate_slc, gate_swa = (bf16(1, T, 16) for _ in range(3))
-    indices = torch.empty(1, T, 1, 16, dtype=torch.int64, device="cuda")
+    indices = i64(1, T, 1, 16)
     ops.parallel_nsa(q, k, v, gate_cmp, gate_slc, gate_swa, block_indices=indices, block_size=32)
 
 

@@ -1,18 +1,15 @@
-"""Sweeps over GemLite 0.6.0, unmodified: quantized layers that choose among tuned kernels, with a database of results."""
+"""Sweeps over GemLite 0.6.0, unmodified: quantized layers that choose among tuned kernels by a database of results."""
 
 from __future__ import annotations
 
 import torch
 from gemlite import helper
+from tensors import fp16
 
 import jitaudit
 
 BATCH = jitaudit.ints(1, 32)
 N, K, GROUP = 512, 512, 64
-
-
-def fp16(*shape):
-    return torch.empty(shape, dtype=torch.float16, device="cuda")
 
 
 def linear():
