@@ -7,6 +7,13 @@ from jitaudit.model import Remedy
 from jitaudit.pricing import Price
 
 
+_COPY = {
+    "align": "a copy where the view is off, unless it is allocated so",
+    "cast": "a copy where the type differs",
+}
+"""What a remedy does to memory, which no binary shows."""
+
+
 def where(remedy: Remedy) -> str:
     """Who has to change."""
     return "call site" if remedy.at_call_site else "kernel"
@@ -15,6 +22,8 @@ def where(remedy: Remedy) -> str:
 def price_words(offer: Offer) -> str:
     """What the remedy costs: measured where it was compiled, else what its use lets expect."""
     words = _measured(offer.price) if offer.price else _expected(offer)
+    if offer.price and offer.remedy.kind in ("align", "cast"):
+        words += f", and {_COPY[offer.remedy.kind]}"
     if offer.lanes is not None and offer.lanes > 1:
         words += f"; {offer.lanes:.1f}× the lanes on average"
     return words
@@ -35,9 +44,9 @@ def _expected(offer: Offer) -> str:
         case "drop" | "retype":
             return "free"
         case "cast":
-            return "costs a copy where the type differs"
+            return f"costs {_COPY['cast']}"
         case "align":
-            return "costs a copy where the view is off, unless it is allocated so"
+            return f"costs {_COPY['align']}"
         case "floor" | "option":
             return "costs where less would do"
         case _ if offer.use == "scalar":
