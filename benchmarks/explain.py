@@ -131,9 +131,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for shape in SHAPES:
             seconds, core, mebibytes = measure(shape(variants), Path(folder))
-            print(
-                f"{shape.__name__}: {variants:,} variants, {seconds:.1f} s ({core:.1f} s of the core), {mebibytes:.0f} MiB"
-            )
+            spent = f"{seconds:.1f} s ({core:.1f} s of the core), {mebibytes:.0f} MiB"
+            print(f"{shape.__name__}: {variants:,} variants, {spent}")
 
 
 if __name__ == "__main__":

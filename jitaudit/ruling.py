@@ -9,7 +9,7 @@ from jitaudit.errors import RequestError
 
 
 def page(code: str) -> str:
-    """The page of a code (``JA008``) or name (``linear-growth``), as Markdown. Raises RequestError for an unknown one."""
+    """The page of a code (``JA008``) or name (``linear-growth``). Raises RequestError for one that does not exist."""
     for entry in _pages():
         text = entry.read_text(encoding="utf-8")
         if code.upper() == entry.name.removesuffix(".md") or code.lower() == _title(text).partition(" ")[2]:

@@ -6,7 +6,6 @@ from jitaudit.explaining.explanation import Offer
 from jitaudit.model import Remedy
 from jitaudit.pricing import Price
 
-
 _COPY = {
     "align": "a copy where the view is off, unless it is allocated so",
     "cast": "a copy where the type differs",
