@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +19,8 @@ from typing import Any
 import msgspec
 
 from benchmarks.conditions import conditions
-from benchmarks.launchers import LIBRARIES, SWEEPS
-from jitaudit.boxes import expand
-from jitaudit.sweeping import Narrowing, child, run
+from benchmarks.launchers import ROOT, SWEEPS
+from jitaudit.sweeping import Narrowing, child
 from jitaudit.sweeping.process import Progress, ask, serve
 from jitaudit.sweeping.running import Request
 from jitaudit.sweeping.targets import read_target
@@ -64,21 +64,23 @@ def main(progress: int | None = None, private: str = "") -> None:
 
 
 def draw(seed: int, count: int) -> Iterator[tuple[str, dict[str, str]]]:
-    """Targets of `count` passing sweeps, each with a few points of its int axes: 1, 16 and others drawn."""
-    passing = []
-    for library in LIBRARIES:
-        manifest = run([str(SWEEPS / library.file)], "cuda:90", Narrowing())
-        passing += [(library.file, sweep) for sweep in manifest.sweeps if sweep.verdict == "pass"]
+    """Targets of `count` sweeps that pass, each with a few points of its axis: 1, 16 and others drawn."""
     drawn = random.Random(seed)
-    for file, sweep in drawn.sample(passing, count):
-        axes = {}
-        for name, texts in sweep.axes.items():
-            values = expand(texts)
-            if len(values) > POINTS:
-                chosen = {value for value in ("1", "16") if value in values}
-                chosen |= set(drawn.sample(values, POINTS - len(chosen)))
-                axes[name] = ",".join(str(value) for value in values if value in chosen)
-        yield f"{SWEEPS / file}::{sweep.name.rpartition(':')[2]}", axes
+    for file, sweep, axis, first, last in drawn.sample(_passing(), count):
+        chosen = {value for value in (1, 16) if first <= value <= last}
+        chosen |= set(drawn.sample(range(first, last + 1), POINTS - len(chosen)))
+        yield f"{SWEEPS / file}::{sweep}", {axis: ",".join(map(str, sorted(chosen)))}
+
+
+def _passing() -> list[tuple[str, str, str, int, int]]:
+    """File, sweep, axis, its first and last value: of the sweeps that pass, as reports/launchers.md has them."""
+    found, file = [], ""
+    for line in (ROOT / "reports/launchers.md").read_text().splitlines():
+        if line.startswith("## "):
+            file = line.removeprefix("## ")
+        elif row := re.match(r"\| (\w+) \| (\w+) (\d+)\.\.(\d+) \| [\d/]+ \| pass \|", line):
+            found.append((file, row[1], row[2], int(row[3]), int(row[4])))
+    return found
 
 
 def check(target: str, axes: dict[str, str]) -> Checked:
