@@ -78,7 +78,9 @@ def _passing() -> list[tuple[str, str, str, int, int]]:
     for line in (ROOT / "reports/launchers.md").read_text().splitlines():
         if line.startswith("## "):
             file = line.removeprefix("## ")
-        elif row := re.match(r"\| (\w+) \| (\w+) (\d+)\.\.(\d+) \| [\d/]+ \| pass \|", line):
+        elif line.startswith("Not passing"):
+            file = ""
+        elif file and (row := re.match(r"\| (\w+) \| (\w+) (\d+)\.\.(\d+) \| [\d/]+ \| pass \|", line)):
             found.append((file, row[1], row[2], int(row[3]), int(row[4])))
     return found
 
