@@ -42,15 +42,15 @@ LIBRARIES = (
 
 
 DIFFERENCES = """\
-An independent prototype counted many of these launchers (tests/cpu/test_launchers.py has its numbers). Where it seems to
-differ:
+An independent prototype counted many of these launchers (tests/cpu/test_launchers.py has its numbers). Where it seems
+to differ:
 
 - softmax and sparsemax over columns, group_norm over hidden: its 14, 14 and 16 are those of 1..256, as here; 1..128 has
   12, 12 and 14.
-- attn_decoding: its 6 are those from T = 2. T = 1 is a class of its own: 7 over 1..128, and Triton's own warm-up of these
-  128 launches makes exactly the keys that are counted here (`benchmarks.warmups.check`).
-- The RotaryEmbedding module (`--orders`): 256 ascending and 2 descending in both. How many a shuffle has depends on the
-  shuffle: 9 there, 14 here.
+- attn_decoding: its 6 are those from T = 2. T = 1 is a class of its own: 7 over 1..128, and Triton's own warm-up of
+  these 128 launches makes exactly the keys that are counted here (`benchmarks.warmups.check`).
+- The RotaryEmbedding module (`--orders`): 256 ascending and 2 descending in both. How many a shuffle has depends on
+  the shuffle: 9 there, 14 here.
 """
 
 
