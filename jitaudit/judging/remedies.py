@@ -105,7 +105,9 @@ class Remedies:
         return after / before if before else 1.0
 
     def _is_intended(self, cause: Cause) -> bool:
-        """Whether what this cause splits is meant to differ (see the module)."""
+        """Whether what this cause splits is meant to differ (see the module); never, if the body does not read it."""
+        if self.use(cause.argument) == "unread" and cause.kind not in ("option", "autotune"):
+            return False
         match cause.kind:
             case "none" | "autotune":
                 return True
@@ -136,10 +138,10 @@ class Remedies:
             return
         use = self._uses.get(name)
         column = self.reach.columns[name]
-        if any(text is not None and text.startswith("(") for text in column.texts):
-            return
         if use == "unread":
             yield Remedy("drop", name)
+            return
+        if any(text is not None and text.startswith("(") for text in column.texts):
             return
         match cause.kind:
             case "constexpr":

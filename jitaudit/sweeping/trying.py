@@ -13,10 +13,11 @@ import msgspec
 from jitaudit.boxes import compact, expand
 from jitaudit.errors import SetupError
 from jitaudit.jit import identity
-from jitaudit.jit.capture import Capture, SeenVariant, capturing, capturing_on_gpu
+from jitaudit.jit.capture import Capture, SeenVariant, capturing, capturing_on_gpu, require_triton
 from jitaudit.jit.compiling import CompileFailed, compile_variant
 from jitaudit.jit.measuring import Run, measured, real_run, zeroed
 from jitaudit.jit.remedying import BucketedCache, Pair, Treated, Trial, Trials
+from jitaudit.jit.timing import require_gpu
 from jitaudit.model import AxisValue, Code, Remedy, Timing
 from jitaudit.sweeping.axes import Sweep, axis_text
 from jitaudit.sweeping.forking import KeptFolder, in_fork
@@ -108,6 +109,9 @@ def _try(request: Trying, progress: Progress) -> Tried:
     narrowing = request.narrowing
     install_stubs(narrowing.stubs)
     outcomes: list[Outcome] = []
+    if request.gpu:
+        require_triton()
+        require_gpu()
     run = real_run() if request.gpu else None
     with _world(request) as capture:
         loaded = load(request.target)

@@ -16,7 +16,7 @@ from jitaudit.probing import Probe
 from jitaudit.report.explain import markdown
 from jitaudit.sweeping import Narrowing, run
 
-pytestmark = pytest.mark.xdist_group("explain --compile")
+pytestmark = [pytest.mark.matrix, pytest.mark.xdist_group("explain --compile")]
 
 HERE = Path(__file__).parent
 

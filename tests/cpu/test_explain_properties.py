@@ -23,6 +23,8 @@ from jitaudit.judging.remedies import Remedies
 from jitaudit.judging.trees import Split, tree
 from jitaudit.model import Kernel, Remedy, SweepRun, Variant, VariantKey
 
+pytestmark = pytest.mark.matrix
+
 NAMES = ("a_ptr", "b_ptr", "n", "stride", "SIZE", "WIDTH")
 
 
@@ -94,7 +96,7 @@ def kernel_of(capture: Capture, function: Any, cases: int) -> tuple[Kernel, Swee
     return kernel, SweepRun("s", {"case": axis}, None, cases, cases, "pass")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from([masked_kernel, careless_kernel, needy_kernel]), SUBSETS, SUBSETS, LAUNCHES)
 def test_predicted_counts_are_the_real_ones(
     capture: Capture, source: Any, dns: set[str], dnsa: set[str], launches: Any
@@ -155,7 +157,7 @@ def _classes(text: str) -> int:
     return len(numbers) if numbers is not None else 1
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(LAUNCHES)
 def test_the_tree_has_a_leaf_for_each_variant(capture: Capture, launches: Any):
     launch_all(capture, masked_kernel, launches)

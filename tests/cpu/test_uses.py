@@ -10,6 +10,8 @@ from cases import constexprs, ints, pointers
 
 from jitaudit.jit.uses import parameter_uses
 
+pytestmark = pytest.mark.matrix
+
 
 @triton.jit
 def helper(base_ptr, offset, LENGTH: tl.constexpr):
