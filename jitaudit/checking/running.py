@@ -11,7 +11,7 @@ import msgspec
 from jitaudit.checking.nouns import Checked, Notice, Request
 from jitaudit.jit.environment import cache_setting, inductor_directory, package
 from jitaudit.model import Manifest
-from jitaudit.planning import Cache, Sources, child_environment
+from jitaudit.planning import NO_THREADS, Cache, Sources
 from jitaudit.sweeping.process import Progress, ask
 
 
@@ -21,7 +21,7 @@ def check_cache(manifest: Manifest, sources: Sources, cache: Cache, progress: Pr
     Raises SetupError where Triton can't compile for the target, RequestError where a file of `sources` can't be loaded.
     """
     request = Request(manifest, sources, cache)
-    checked = ask("jitaudit.checking.server", request, Checked, "jitaudit check", progress, child_environment(cache))
+    checked = ask("jitaudit.checking.server", request, Checked, "jitaudit check", progress, NO_THREADS)
     return msgspec.structs.replace(checked, warnings=(*moves(cache), *checked.warnings))
 
 

@@ -28,6 +28,7 @@ from jitaudit.planning import (
     plan,
     survey,
     untuned_keys,
+    use_cache,
 )
 from jitaudit.sweeping.process import Progress, serve
 
@@ -42,14 +43,16 @@ def check_directory(request: Request, progress: Progress) -> Checked:
     require_triton()
     require_target(request.manifest.target)
     forget_working_directory(request.sources)
+    use_cache(request.cache)
     directory = Path(request.cache.path)
     with compiling_for(request.manifest.target):
         functions = find_kernels(request.manifest, request.sources)
+        moved = use_cache(request.cache)
         started = time.monotonic()
         planned, rebuilt = plan(request.manifest, functions)
         markers = read_markers(directory)
         misses = tuple(_misses(planned, directory, markers))
-        warnings = (*_unreadable(markers), *_builds(rebuilt, planned.target, directory))
+        warnings = (*_moved(moved), *_unreadable(markers), *_builds(rebuilt, planned.target, directory))
     missed = sum(miss.variants for miss in misses)
     return Checked(
         target=planned.target,
@@ -104,6 +107,14 @@ def _untuned(manifest: Manifest, markers: Markers) -> Iterator[Untuned]:
     for kernel in manifest.kernels:
         if keys := untuned_keys(kernel, markers):
             yield Untuned(kernel.id, kernel.group, keys)
+
+
+def _moved(directory: str | None) -> Iterator[Notice]:
+    if directory is not None:
+        message = (
+            f"importing the kernels sets TRITON_CACHE_DIR={directory}, in the server too: call jitaudit.warm there"
+        )
+        yield Notice(None, message)
 
 
 def _unreadable(markers: Markers) -> Iterator[Notice]:

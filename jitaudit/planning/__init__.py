@@ -4,12 +4,13 @@ Kernels are found by importing their modules, so it runs in a process of its own
 data: it names installed modules, never files. A file is loaded only when the user gives it.
 """
 
-from jitaudit.planning.kernels import find_kernels, forget_working_directory
+from jitaudit.planning.kernels import find_kernels, forget_working_directory, use_cache
 from jitaudit.planning.nouns import Cache, Plan, Planned, Sources, Unplanned
 from jitaudit.planning.plans import brief, plan, survey, untuned_keys
-from jitaudit.planning.requests import cache_here, child_environment, wanted
+from jitaudit.planning.requests import NO_THREADS, cache_here, wanted
 
 __all__ = [
+    "NO_THREADS",
     "Cache",
     "Plan",
     "Planned",
@@ -17,11 +18,11 @@ __all__ = [
     "Unplanned",
     "brief",
     "cache_here",
-    "child_environment",
     "find_kernels",
     "forget_working_directory",
     "plan",
     "survey",
     "untuned_keys",
+    "use_cache",
     "wanted",
 ]

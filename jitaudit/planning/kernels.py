@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Any
 from jitaudit.jit import identity
 from jitaudit.jit.rebuild import NotWarmable
 from jitaudit.model import Kernel, Manifest
-from jitaudit.planning.nouns import Sources
+from jitaudit.planning.nouns import Cache, Sources
 from jitaudit.sweeping.targets import load_file, raised_on_import
 
 
@@ -23,6 +24,13 @@ def find_kernels(manifest: Manifest, sources: Sources) -> tuple[Any, ...]:
     """
     files = dict(map(load_file, sources.files))
     return tuple(_found(kernel, files) for kernel in manifest.kernels)
+
+
+def use_cache(cache: Cache) -> str | None:
+    """Have Triton use this directory. Where something has set another one meanwhile, such as an import: that one."""
+    moved = os.environ.get("TRITON_CACHE_DIR")
+    os.environ["TRITON_CACHE_DIR"] = cache.path
+    return None if moved is None or os.path.abspath(moved) == cache.path else moved
 
 
 def forget_working_directory(sources: Sources) -> None:

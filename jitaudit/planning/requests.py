@@ -56,6 +56,5 @@ def cache_here(given: Path | None) -> Cache:
     return Cache(os.path.abspath(setting.path), setting.decided_by)
 
 
-def child_environment(cache: Cache) -> dict[str, str]:
-    """What the process that plans needs: the directory, and no threads that it would fork beside."""
-    return {"TRITON_CACHE_DIR": cache.path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Variables of a process that forks: no threads beside which it would."""

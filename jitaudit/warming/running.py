@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jitaudit.model import Manifest
-from jitaudit.planning import Cache, Sources, child_environment
+from jitaudit.planning import NO_THREADS, Cache, Sources
 from jitaudit.sweeping.process import Progress, ask
 from jitaudit.warming.nouns import Request, Settings, Warming
 
@@ -15,4 +15,4 @@ def warm_cache(manifest: Manifest, sources: Sources, cache: Cache, settings: Set
     file of `sources` can't be loaded.
     """
     request = Request(manifest, sources, cache, settings)
-    return ask("jitaudit.warming.server", request, Warming, "jitaudit warm", progress, child_environment(cache))
+    return ask("jitaudit.warming.server", request, Warming, "jitaudit warm", progress, NO_THREADS)

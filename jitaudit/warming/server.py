@@ -27,7 +27,17 @@ from jitaudit.jit.marker import (
 from jitaudit.jit.rebuild import Rebuilt, compiling_for
 from jitaudit.jit.staging import clear_leftovers, set_aside, staging_in
 from jitaudit.jit.target import require_target
-from jitaudit.planning import Plan, Planned, brief, find_kernels, forget_working_directory, plan, survey, untuned_keys
+from jitaudit.planning import (
+    Plan,
+    Planned,
+    brief,
+    find_kernels,
+    forget_working_directory,
+    plan,
+    survey,
+    untuned_keys,
+    use_cache,
+)
 from jitaudit.sweeping.process import Progress, serve
 from jitaudit.warming.compiling import Compiled, compile_all
 from jitaudit.warming.nouns import Damage, Failed, Request, Timed, Warming
@@ -46,8 +56,10 @@ def warm_directory(request: Request, progress: Progress) -> Warming:
     require_triton()
     require_target(request.manifest.target)
     forget_working_directory(request.sources)
+    use_cache(request.cache)
     with compiling_for(request.manifest.target):
         functions = find_kernels(request.manifest, request.sources)
+        use_cache(request.cache)
         clock.append(time.monotonic())
         planned, rebuilt = plan(request.manifest, functions, generic=request.settings.generic)
         cache = _Cache(request, planned)

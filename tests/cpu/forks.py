@@ -58,16 +58,13 @@ def warm_here(manifest: Manifest, directory: Path, **settings: object) -> Warmin
 
 def warmed(manifest: Manifest, directory: Path, environ: dict[str, str] | None = None, **settings: object) -> Warming:
     """`jitaudit warm` of a manifest."""
-    variables = {"TRITON_CACHE_DIR": str(directory), **(environ or {})}
-    return in_fork(lambda: warm_here(manifest, directory, **settings), Warming, **variables)
+    return in_fork(lambda: warm_here(manifest, directory, **settings), Warming, **(environ or {}))
 
 
 def checked(manifest: Manifest, directory: Path, **environ: str) -> Checked:
     """`jitaudit check` of a manifest."""
     request = checking.Request(manifest, Sources(), Cache(str(directory), "test"))
-    return in_fork(
-        lambda: check_directory(request, lambda *progress: None), Checked, TRITON_CACHE_DIR=str(directory), **environ
-    )
+    return in_fork(lambda: check_directory(request, lambda *progress: None), Checked, **environ)
 
 
 def _answer(work: Callable[[], msgspec.Struct], result: Path, environ: dict[str, str], private: str) -> None:

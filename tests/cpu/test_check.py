@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from jitaudit.report import check as check_report
 from jitaudit.sweeping import Narrowing
 
 pytestmark = pytest.mark.matrix
+QUICK = Path(__file__).parent / "warm_kernels.py"
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +182,7 @@ def test_a_line_added_above_a_kernel_is_told_from_a_changed_source(tmp_path: Pat
     project.mkdir()
     (project / "pyproject.toml").touch()
     file = project / "mine.py"
-    source = (Path(__file__).parent / "warm_kernels.py").read_text()
+    source = QUICK.read_text()
     arguments = ("--kernel", "copy_kernel", "--cache-dir", tmp_path / "cache")
     file.write_text(source)
     run("warm", file, *arguments)
@@ -278,6 +280,19 @@ def test_where_the_cache_will_move_is_said_beforehand(
     assert f"set TRITON_CACHE_DIR={warm_cache}" in notice.message
     monkeypatch.setenv("TRITON_CACHE_DIR", str(warm_cache))
     assert list(moves(cache_here(None))) == []
+
+
+def test_an_import_that_moves_the_cache_is_said(wanted: Manifest, warm_cache: Path, tmp_path: Path) -> None:
+    """As engines do: what is here is right, and the server will look elsewhere."""
+    moves = "import os\nos.environ['TRITON_CACHE_DIR'] = '/moved'\nimport torch\n"
+    (tmp_path / "moving.py").write_text(QUICK.read_text().replace("import torch\n", moves))
+    environ = {"TRITON_CACHE_DIR": str(warm_cache), "PYTHONPATH": f"{tmp_path}{os.pathsep}{QUICK.parent}"}
+    (kernel,) = wanted.kernels
+    moving = msgspec.structs.replace(kernel, id="moving:copy_kernel")
+    (tmp_path / "m.json").write_bytes(encode(msgspec.structs.replace(wanted, kernels=(kernel, moving))))
+    told = run("check", tmp_path / "m.json", code=1, **environ)
+    assert "6 of 12 variants are there" in told
+    assert "importing the kernels sets TRITON_CACHE_DIR=/moved" in told
 
 
 def test_reading_needs_no_writing(wanted: Manifest, warm_cache: Path) -> None:
