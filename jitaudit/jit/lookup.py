@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from jitaudit.errors import SetupError
 from jitaudit.jit.marker import entry_name, relative_path
 from jitaudit.jit.publishing import CONTENT_LETTERS
 
@@ -34,18 +35,16 @@ class Broken(msgspec.Struct, frozen=True):
     detail: str
 
 
-def look_up(
-    directory: Path, digest: str, name: str, listed: Mapping[str, str], manager: Any = None
-) -> Whole | Broken | None:
+def look_up(directory: Path, digest: str, name: str, listed: Mapping[str, str]) -> Whole | Broken | None:
     """What stands under `digest` for a function of this name; None where there is nothing.
 
-    `listed`: the files that the marker lists, which must be as they were. `manager`: Triton's cache manager where the
-    user has one of their own; it is asked first, and brings its files to the directory.
+    `listed`: the files that a marker lists, which must be as they were. A cache manager of the user's own is asked
+    first, and brings its files to the directory. Raises SetupError where it fails.
     """
     entry = directory / entry_name(digest)
     group = entry / f"__grp__{name}.json"
     try:
-        children = manager.get_group(f"{name}.json") if manager is not None else _children(group)
+        children = _remote_children(digest, name) if _manager_class() is not None else _children(group)
         if children is None:
             return _without_group(entry, group)
         found = _verify(children, entry, digest, name)
@@ -64,14 +63,6 @@ def look_up(
     return Whole(files)
 
 
-def cache_manager(digest: str) -> Any:
-    """Triton's cache manager for a disk hash where the user has one of their own, else None."""
-    from triton import knobs
-
-    kind = knobs.cache.manager_class
-    return kind(entry_name(digest)) if kind is not None else None
-
-
 class _Unfit(Exception):
     def __init__(self, kind: Literal["partial", "damaged", "moved"], file: Path, detail: str) -> None:
         super().__init__(detail)
@@ -86,6 +77,27 @@ class _Metadata(msgspec.Struct):
     hash: str
     name: str
     shared: int
+
+
+def _manager_class() -> Any:
+    """The user's own class of Triton's cache managers, if there is one."""
+    from triton import knobs
+
+    try:
+        return knobs.cache.manager_class
+    except Exception as error:  # whatever importing it raises
+        raise SetupError(f"TRITON_CACHE_MANAGER={os.environ.get('TRITON_CACHE_MANAGER')}: {error}") from None
+
+
+def _remote_children(digest: str, name: str) -> dict[str, str] | None:
+    kind = _manager_class()
+    try:
+        children: dict[str, str] | None = kind(entry_name(digest)).get_group(f"{name}.json")
+    except Exception as error:  # whatever the manager or its server raises
+        settings = ("TRITON_CACHE_MANAGER", "TRITON_REMOTE_CACHE_BACKEND")
+        given = ", ".join(f"{name}={os.environ[name]}" for name in settings if name in os.environ)
+        raise SetupError(f"the cache manager fails ({given}): {type(error).__name__}: {error}") from None
+    return children
 
 
 def _children(group: Path) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jitaudit.boxes import expand
 from jitaudit.jit import identity
-from jitaudit.jit.lookup import Broken, Whole, cache_manager, look_up
+from jitaudit.jit.lookup import Broken, Whole, look_up
 from jitaudit.jit.marker import Markers
 from jitaudit.jit.rebuild import NotWarmable, Rebuilder, Rebuilt, hashed_parts
 from jitaudit.model import Box, Kernel, Manifest, Variant, VariantKey
@@ -47,10 +47,10 @@ def plan(manifest: Manifest, functions: Sequence[Any], *, generic: bool = False)
 def survey(plan: Plan, directory: Path, listed: Mapping[str, Mapping[str, str]]) -> dict[str, Whole | Broken | None]:
     """What Triton would find in `directory` under each disk hash of the plan.
 
-    `listed`: by hash, the files that a marker lists.
+    `listed`: by hash, the files that a marker lists. Raises SetupError where a cache manager of the user's own fails.
     """
     return {
-        digest: look_up(directory, digest, variant.name, listed.get(digest, {}), cache_manager(digest))
+        digest: look_up(directory, digest, variant.name, listed.get(digest, {}))
         for digest, variant in plan.distinct.items()
     }
 
