@@ -7,28 +7,30 @@ OTHER_TRITONS := 3.6.0 3.8.0 3.9.0
 # Tests of one xdist_group share what is dear to set up.
 PYTEST := -m pytest -n auto --dist loadgroup
 
-.PHONY: probe test check gate bench test-matrix $(OTHER_TRITONS:%=test-triton-%)
+.PHONY: probe test test-nightly test-gpu check gate bench bench-gpu evidence test-matrix $(OTHER_TRITONS:%=test-triton-%)
 .DEFAULT_GOAL := test
 
 probe: $(READY)
 	$(BIN)/jitaudit probe
 
 test: check gate
-	$(BIN)/python $(PYTEST) tests/cpu
+	$(BIN)/python $(PYTEST) -m "not nightly" tests/cpu
 # TRITON_INTERPRET acts when a kernel is decorated: a process of its own.
 	TRITON_INTERPRET=1 $(BIN)/python $(PYTEST) -m "not nightly" tests/interpreter
 
-# Every mutant of every kernel.
+# Every kill, flip, cut and round of warm's fault tests; every mutant of every kernel.
 test-nightly: $(READY)
+	$(BIN)/python $(PYTEST) -m nightly tests/cpu
 	TRITON_INTERPRET=1 $(BIN)/python $(PYTEST) -m nightly tests/interpreter
 
 # On a GPU machine, with the Python, torch and Triton that are there: PYTHON must find jitaudit and jitaudit_kernels.
 test-gpu:
 	$(PYTHON) -m pytest tests/gpu
 
-# What a capture costs, with no GPU.
+# What a capture costs, and warm beside a loop, with no GPU.
 bench: $(READY)
 	$(BIN)/python -m benchmarks.capture
+	$(BIN)/python -m benchmarks.warm
 
 bench-gpu:
 	$(PYTHON) -m benchmarks.gpu -o reports/kernels.md
@@ -51,7 +53,7 @@ gate: $(READY)
 test-matrix: $(OTHER_TRITONS:%=test-triton-%)
 
 $(OTHER_TRITONS:%=test-triton-%): test-triton-%: .venv-%/.installed
-	.venv-$*/bin/python $(PYTEST) -m matrix tests/cpu
+	.venv-$*/bin/python $(PYTEST) -m "matrix and not nightly" tests/cpu
 
 $(READY): pyproject.toml constraints.txt tests/launchers/requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"jitaudit needs Python 3.11 or newer; {sys.executable} is {sys.version}; set PYTHON=")'
