@@ -32,16 +32,6 @@ class Remedies:
         self._columns: dict[tuple[str, CauseKind | None, tuple[Remedy, ...]], list[int] | None] = {}
 
     @cached_property
-    def _offered(self) -> dict[tuple[str, CauseKind], tuple[Remedy, ...]]:
-        """The remedies of each cause that is not intended."""
-        causes = (cause for cause in self.reach.causes if (cause.argument, cause.kind) not in self._meant)
-        return {(cause.argument, cause.kind): tuple(self._remedies(cause)) for cause in causes}
-
-    @cached_property
-    def _meant(self) -> frozenset[tuple[str, CauseKind]]:
-        return frozenset((cause.argument, cause.kind) for cause in self.reach.causes if self._is_intended(cause))
-
-    @cached_property
     def choices(self) -> tuple[tuple[Remedy, ...], ...]:
         """For each thing that could be mended: its remedies, the one to prefer first."""
         return tuple(dict.fromkeys(choice for choice in self._offered.values() if choice))
@@ -61,19 +51,6 @@ class Remedies:
         chosen = list(remedies)
         columns = (self._merged(column, chosen) for column in self.reach.columns.values())
         return self.reach.count([ids for ids in columns if ids is not None])
-
-    def _merged(self, column: Column, remedies: Iterable[Remedy]) -> Sequence[int] | None:
-        """What a column has under `remedies`, a number a variant; None where all are one."""
-        mine = tuple(remedy for remedy in remedies if _concerns(remedy, column))
-        if not mine:
-            return column.ids
-        key = (column.name, column.option, mine)
-        if key not in self._columns:
-            ids: dict[str | None, int] = {}
-            done = (*mine, self._listed[column.name]) if column.name in self._listed else mine
-            merged = [ids.setdefault(rewritten(text, done), len(ids)) for text in column.texts]
-            self._columns[key] = [merged[item] for item in column.ids] if len(ids) > 1 else None
-        return self._columns[key]
 
     @cached_property
     def intended(self) -> int:
@@ -103,6 +80,29 @@ class Remedies:
                 before += int(block) * variant.launches
                 after += max(int(block), int(str(floor.setting))) * variant.launches
         return after / before if before else 1.0
+
+    @cached_property
+    def _offered(self) -> dict[tuple[str, CauseKind], tuple[Remedy, ...]]:
+        """The remedies of each cause that is not intended."""
+        causes = (cause for cause in self.reach.causes if (cause.argument, cause.kind) not in self._meant)
+        return {(cause.argument, cause.kind): tuple(self._remedies(cause)) for cause in causes}
+
+    @cached_property
+    def _meant(self) -> frozenset[tuple[str, CauseKind]]:
+        return frozenset((cause.argument, cause.kind) for cause in self.reach.causes if self._is_intended(cause))
+
+    def _merged(self, column: Column, remedies: Iterable[Remedy]) -> Sequence[int] | None:
+        """What a column has under `remedies`, a number a variant; None where all are one."""
+        mine = tuple(remedy for remedy in remedies if _concerns(remedy, column))
+        if not mine:
+            return column.ids
+        key = (column.name, column.option, mine)
+        if key not in self._columns:
+            ids: dict[str | None, int] = {}
+            done = (*mine, self._listed[column.name]) if column.name in self._listed else mine
+            merged = [ids.setdefault(rewritten(text, done), len(ids)) for text in column.texts]
+            self._columns[key] = [merged[item] for item in column.ids] if len(ids) > 1 else None
+        return self._columns[key]
 
     def _is_intended(self, cause: Cause) -> bool:
         """Whether what this cause splits is meant to differ (see the module); never, if the body does not read it."""
