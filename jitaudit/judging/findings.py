@@ -73,7 +73,8 @@ def _linear(reach: Reach) -> Iterator[Finding]:
 
 
 def _redundant(kernel: Kernel) -> Iterator[Finding]:
-    binaries = [variant.compile.binary for variant in kernel.variants if variant.compile]
+    compiles = [variant.compile for variant in kernel.variants if variant.compile]
+    binaries = [compile.code.digest if compile.code else compile.binary for compile in compiles]
     if len(set(binaries)) < len(binaries):
         message = f"{len(binaries)} variants compile to {len(set(binaries))} binaries: some classes change nothing"
         yield _finding("JA011", "redundant-variant", message, kernel, None)
