@@ -13,7 +13,7 @@ from jitaudit import (
 from jitaudit.cli.application import app
 from jitaudit.cli.options import (
     ACT,
-    CORES,
+    WORKERS,
     Architecture,
     Axes,
     CacheDirectory,
@@ -55,7 +55,7 @@ def warm(
     axes: Axes = None,
     groups: Groups = None,
     kernels: Kernels = None,
-    jobs: Jobs = CORES,
+    jobs: Jobs = WORKERS,
     timeout: Timeout = 600.0,
     budget: Seconds = None,
     generic: Generic = False,

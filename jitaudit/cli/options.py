@@ -13,6 +13,8 @@ SEE = "See"
 JUDGE = "Judge"
 ACT = "Act"
 CORES = len(os.sched_getaffinity(0))
+WORKERS = CORES + 1 + CORES // 8
+"""Some more than cores: while one waits for the disk, another compiles."""
 
 
 class Format(enum.StrEnum):
@@ -176,7 +178,10 @@ SweepFiles = Annotated[
         show_default=False,
     ),
 ]
-Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Compiles at once.", show_default="cores")]
+Jobs = Annotated[
+    int,
+    typer.Option("-j", "--jobs", min=1, metavar="N", help="Compiles at once.", show_default="a few more than cores"),
+]
 Timeout = Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds for one variant.")]
 Seconds = Annotated[
     float | None,

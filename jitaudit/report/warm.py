@@ -66,7 +66,7 @@ def _counts(warming: Warming) -> Iterator[str]:
 def _seconds(warming: Warming) -> str:
     return (
         f"{warming.start_seconds:.1f} s to start, {warming.look_seconds:.1f} s to look, "
-        f"{warming.compile_seconds:.1f} s for {warming.cpu_seconds:.1f} s of compiles"
+        f"{warming.compile_seconds:.1f} s to compile ({warming.cpu_seconds:.1f} s of CPU)"
     )
 
 
@@ -86,7 +86,8 @@ def _afterwards(warming: Warming) -> Iterator[str]:
         )
     if warming.host_builds:
         compiler = f"with {warming.compiler}" if warming.compiler else "and there is no C compiler here"
-        yield f"note: the first launch on a GPU builds {warming.host_builds} launchers or utilities {compiler}"
+        libraries = f"{warming.host_builds} C {'library' if warming.host_builds == 1 else 'libraries'}"
+        yield f"note: the first launches on a GPU build {libraries} {compiler}"
 
 
 def _shortened(lines: list[str], verbose: bool) -> Iterator[str]:

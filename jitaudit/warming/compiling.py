@@ -33,6 +33,7 @@ class Compiled:
     failures: dict[str, str] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
     stopped: str | None = None
     """Why the cache directory can't be used any longer."""
 
@@ -88,6 +89,7 @@ def _compile_once(
             queue.retry(outcome.task)
             continue
         done.seconds[variant.hash] = outcome.seconds
+        done.cpu_seconds += outcome.cpu_seconds
         if outcome.failure is None:
             done.files[variant.hash] = outcome.files
         elif outcome.errno in _HOPELESS:
@@ -112,7 +114,7 @@ class _Compiler:
         if self._diagnostics is None:
             self._diagnostics = _silence()
         os.ftruncate(self._diagnostics, 0)
-        began = time.monotonic()
+        began, cpu_before = time.monotonic(), _cpu_seconds()
         files, failure, code = {}, None, None
         try:
             files = compile_into_cache(self._variants[number], self._target, self._staging)
@@ -121,7 +123,12 @@ class _Compiler:
             failure, code = f"{type(error).__name__}: {error.strerror or error}{where}", error.errno
         except Exception as error:  # a compiler may raise anything; its message is what is reported
             failure = last_word(error, os.pread(self._diagnostics, _DIAGNOSTICS_LIMIT, 0).decode(errors="replace"))
-        return Outcome(number, time.monotonic() - began, files, failure, code)
+        return Outcome(number, time.monotonic() - began, _cpu_seconds() - cpu_before, files, failure, code)
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _silence() -> int:

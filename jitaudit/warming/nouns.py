@@ -85,7 +85,7 @@ class Warming(msgspec.Struct, frozen=True):
     compile_seconds: float
     """From the first compile to the last."""
     cpu_seconds: float
-    """What the compiles took, added up."""
+    """What the compiles used of the CPU, assembler and all: divided by the cores, the least that they could take."""
     marker: str | None
     """None where it could not be written."""
     stopped: str | None = None

@@ -23,6 +23,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     task: int
     seconds: float
+    cpu_seconds: float = 0.0
+    """What this process and the assembler used."""
     files: dict[str, str] = {}
     failure: str | None = None
     errno: int | None = None

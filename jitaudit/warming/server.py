@@ -83,7 +83,7 @@ def warm_directory(request: Request, progress: Progress) -> Warming:
         start_seconds=start,
         look_seconds=look,
         compile_seconds=compile,
-        cpu_seconds=sum(done.seconds.values()),
+        cpu_seconds=done.cpu_seconds,
         marker=marker,
         stopped=done.stopped,
         unknown_winners=cache.unknown_winners(),
