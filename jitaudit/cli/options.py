@@ -179,8 +179,6 @@ SweepFiles = Annotated[
     ),
 ]
 Jobs = Annotated[
-    int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Compiles at once.", show_default="cores and a few more")
-]
     int,
     typer.Option("-j", "--jobs", min=1, metavar="N", help="Compiles at once.", show_default="a few more than cores"),
 ]
