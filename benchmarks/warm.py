@@ -62,7 +62,7 @@ def main() -> None:
         _loop(manifests.read([arguments.loop]))
         return
     whole = run(["jitaudit_kernels"], "cuda:90", Narrowing(groups=("baseline",)))
-    rows = [_measure(_drawn(whole, int(size))) for size in arguments.sizes.split(",")]
+    rows = [_measure(drawn(whole, int(size))) for size in arguments.sizes.split(",")]
     print("variants  loop s (start)  warm s (start)  ratio  CPU s ÷ cores  again s  check s")
     for row in rows:
         ideal = row.compile_cpu / len(os.sched_getaffinity(0))
@@ -75,7 +75,7 @@ def main() -> None:
         arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
 
 
-def _drawn(manifest: Manifest, size: int) -> Manifest:
+def drawn(manifest: Manifest, size: int) -> Manifest:
     """`size` of the variants, or all where there are fewer."""
     every = [(k, v) for k, kernel in enumerate(manifest.kernels) for v in range(len(kernel.variants))]
     chosen = set(random.Random(SEED).sample(every, min(size, len(every))))
@@ -122,7 +122,7 @@ def _loop(manifest: Manifest) -> None:
     from jitaudit.jit.rebuild import compiling_for
     from jitaudit.jit.timing import hash_installation
 
-    functions = [_found(kernel.id, kernel.object or "") for kernel in manifest.kernels]
+    functions = [found(kernel.id, kernel.object or "") for kernel in manifest.kernels]
     hash_installation()
     start = time.perf_counter() - begun
     begun = time.perf_counter()
@@ -134,7 +134,7 @@ def _loop(manifest: Manifest) -> None:
     print(json.dumps({"start": start, "loop": time.perf_counter() - begun}))
 
 
-def _found(kernel: str, path: str) -> Any:
+def found(kernel: str, path: str) -> Any:
     value: Any = importlib.import_module(kernel.partition(":")[0])
     for name in path.split("."):
         value = getattr(value, name)
