@@ -173,8 +173,14 @@ def _follow(func: Any, args: Any, kwargs: Any, out: Any, tensors: list[torch.Ten
     if not func._schema.is_mutable and all(not isinstance(o, torch.Tensor) or _is_view(o, tensors) for o in _flat(out)):
         return
     twins = None
-    if torch.Tag.nondeterministic_seeded not in func.tags and not name.startswith(("empty", "new_empty")):
-        twins = _twins((args, kwargs), _any_values) if name in _FILLS else _twins((args, kwargs))
+    if name in _FILLS:
+        twins = _twins((args, kwargs), _any_values)
+    elif (
+        all(not tensor.is_meta or _is_known(tensor) for tensor in tensors)
+        and torch.Tag.nondeterministic_seeded not in func.tags
+        and not name.startswith(("empty", "new_empty"))
+    ):
+        twins = _twins((args, kwargs))
     if twins is None:
         if func._schema.is_mutable:
             for tensor in _mutated(func, args, kwargs):
@@ -196,6 +202,10 @@ def _mutated(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
             value = args[position] if position < len(args) else kwargs.get(argument.name)
             written += [t for t in _flat(value) if isinstance(t, torch.Tensor) and t.is_meta]
     return written
+
+
+def _is_known(tensor: torch.Tensor) -> bool:
+    return hasattr(tensor.untyped_storage(), "jitaudit_twin")
 
 
 def twin_of(tensor: torch.Tensor) -> torch.Tensor | None:
