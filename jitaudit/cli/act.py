@@ -37,6 +37,7 @@ from jitaudit.cli.options import (
     SweepFiles,
     Timeout,
     TraceFile,
+    Tuning,
     Verbose,
 )
 from jitaudit.cli.output import as_json, axis_texts, emit, progress_bar
@@ -60,13 +61,14 @@ def warm(
     budget: Seconds = None,
     generic: Generic = False,
     repair: Repair = False,
+    gpu: Tuning = False,
     form: PrintedData = DataFormat.text,
     verbose: Verbose = False,
 ) -> None:
-    """Compile every variant into Triton's cache directory, in parallel; no GPU needed."""
+    """Compile every variant into Triton's cache directory, in parallel; only --gpu needs one."""
     cache = planning.cache_here(cache_directory)
     narrowing = Narrowing(axis_texts(axes), tuple(groups or ()), tuple(kernels or ()))
-    settings = warming.Settings(jobs, timeout, budget, generic, repair)
+    settings = warming.Settings(jobs, timeout, budget, generic, repair, gpu)
     with progress_bar() as progress:
         asked = planning.wanted(arguments or (), architecture, narrowing, sweeps or (), progress)
         warmed = warming.warm_cache(*asked, cache, settings, progress)

@@ -193,6 +193,10 @@ Generic = Annotated[
     bool, typer.Option("--generic", help="Add the one variant without classes that fits every launch of its types.")
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Set damaged entries aside and compile them again.")]
+Tuning = Annotated[
+    bool,
+    typer.Option("--gpu", help="Then launch on the GPU here: autotuners measure, and what the host builds is built."),
+]
 Base = Annotated[
     str | None,
     typer.Option(

@@ -8,13 +8,14 @@ of a new one is warm, the kernel is there before Triton looks for it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jitaudit.errors import SetupError
 from jitaudit.jit import decoding
+from jitaudit.jit.keys import Opaque, value_text
 from jitaudit.jit.publishing import last_word
 from jitaudit.jit.rebuild import NotWarmable, Rebuilder
 from jitaudit.jit.tuning import config_text
@@ -97,6 +98,13 @@ def restore_winner(tuner: Any, key: tuple[str, ...], config: str) -> bool:
         return False
     tuner.cache.setdefault(tuple(decoding.value(text) for text in key), found)
     return True
+
+
+def measured_winners(tuner: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The tuning keys that an autotuner knows, as a manifest has them, and the config that won at each."""
+    opaque = Opaque()
+    for key, config in tuner.cache.items():
+        yield tuple(value_text(value, opaque) for value in key), config_text(config)
 
 
 class _Memo(dict[Any, str]):

@@ -130,6 +130,14 @@ def write_marker(path: Path, marker: Marker, staging: Path) -> None:
     write_durably(path, msgspec.json.encode(marker, order="deterministic"), staging)
 
 
+def add_winners(path: Path, measured: Iterable[Winner]) -> None:
+    """Add winners to a marker, in the place of those that were measured before. Raises OSError."""
+    marker = msgspec.json.decode(path.read_bytes(), type=Marker)
+    winners = {(winner.kernel, winner.group, winner.key): winner for winner in (*marker.winners, *measured)}
+    ordered = sorted(winners.values(), key=lambda winner: (winner.kernel, winner.group or "", winner.key))
+    write_marker(path, msgspec.structs.replace(marker, winners=tuple(ordered)), path.parent / "staging")
+
+
 def entry_name(digest: str) -> str:
     """The name of the directory that Triton files a disk hash under."""
     return base64.b32encode(bytes.fromhex(digest)).decode().rstrip("=")

@@ -15,6 +15,8 @@ class Sources(msgspec.Struct, frozen=True):
     """Files that the user gave, which hold launchers and kernels."""
     here: bool = False
     """Modules of the working directory: the user named one as a target."""
+    targets: tuple[str, ...] = ()
+    """What holds the launchers, for a command that launches them."""
 
 
 class Cache(msgspec.Struct, frozen=True):

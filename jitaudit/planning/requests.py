@@ -31,7 +31,7 @@ def wanted(
     if paths:
         if targets or narrowing.axes:
             raise RequestError(f"{paths[0]}: a manifest is taken as it is: no TARGET and no --axis beside it")
-        return narrowing.of(manifests.read(paths)), Sources(given)
+        return narrowing.of(manifests.read(paths)), Sources(given, targets=given)
     if not targets:
         project = configuration.read(Path.cwd())
         targets = list(project.targets)
@@ -40,7 +40,7 @@ def wanted(
     read = [read_target(text) for text in targets]
     manifest = run(targets, architecture, narrowing, progress)
     files = tuple(target.file for target in read if target.file is not None)
-    return manifest, Sources((*given, *files), here=any(target.file is None for target in read))
+    return manifest, Sources((*given, *files), any(target.file is None for target in read), (*given, *targets))
 
 
 def cache_here(given: Path | None) -> Cache:

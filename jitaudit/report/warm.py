@@ -78,7 +78,10 @@ def _damage(warming: Warming) -> Iterator[str]:
 
 
 def _afterwards(warming: Warming) -> Iterator[str]:
-    """What a GPU adds later."""
+    """What a GPU added, and what one adds later."""
+    if warming.tuned:
+        yield f"TUNED  {len(warming.tuned.winners)} tuning keys measured on {warming.tuned.device}"
+        yield from (f"RAISED  {line}" for line in warming.tuned.raised[:_SHOWN])
     if warming.unknown_winners:
         yield (
             f"note: {warming.unknown_winners} tuning keys: every config is compiled, and which one wins only a GPU can "

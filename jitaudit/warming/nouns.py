@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from jitaudit.jit.marker import Winner
 from jitaudit.model import Manifest, VariantKey
 from jitaudit.planning import Cache, Sources, Unplanned
 
@@ -18,6 +19,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Seconds for all compiles together, from the first on."""
     generic: bool = False
     repair: bool = False
+    gpu: bool = False
+    """Afterwards launch the sweeps on the GPU that is here, so that autotuners measure and host builds are made."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -27,6 +30,17 @@ class Request(msgspec.Struct, frozen=True):
     sources: Sources
     cache: Cache
     settings: Settings
+
+
+class Tuned(msgspec.Struct, frozen=True):
+    """What launching on a GPU added."""
+
+    device: str
+    winners: tuple[Winner, ...]
+    raised: tuple[str, ...]
+    """Cases whose launcher raised, a line each."""
+    host_builds: int
+    """What is still not built."""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -96,6 +110,8 @@ class Warming(msgspec.Struct, frozen=True):
     """C launchers and utilities that the first launch on a GPU builds."""
     compiler: str | None = None
     """The C compiler that would build them; None where there is none."""
+    tuned: Tuned | None = None
+    """None without `--gpu`."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -106,4 +122,5 @@ class Warming(msgspec.Struct, frozen=True):
     @property
     def complete(self) -> bool:
         """Whether nothing failed; what the budget left did not."""
-        return not (self.failed or self.unplanned or any(not d.restored for d in self.damaged))
+        raised = self.tuned.raised if self.tuned else ()
+        return not (self.failed or raised or self.unplanned or any(not damage.restored for damage in self.damaged))

@@ -11,17 +11,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from forks import in_fork, warmed
+from forks import checked, in_fork, warmed
 
 import jitaudit
-from jitaudit.errors import SetupError
+from jitaudit.errors import RequestError, SetupError
 from jitaudit.jit import decoding
-from jitaudit.jit.marker import Winner, read_markers, write_marker
+from jitaudit.jit.marker import Winner, add_winners, read_markers, write_marker
 from jitaudit.jit.rebuild import compiling_for
+from jitaudit.jit.tuning import config_text
 from jitaudit.manifest import encode
 from jitaudit.model import Manifest, VariantKey
+from jitaudit.planning import Cache, Sources, find_kernels
 from jitaudit.probing import Probe
 from jitaudit.sweeping import Narrowing
+from jitaudit.warming import Settings, running, warm_cache
+from jitaudit.warming.tuning import winners
 
 pytestmark = pytest.mark.matrix
 
@@ -240,15 +244,57 @@ def test_stored_winners_spare_the_benchmark(manifest: Callable[..., Manifest], t
 
     def work() -> Seen:
         done = jitaudit.warm(wanted, load=False)
-        found = [f"{key} -> {config}" for key, config in warm_kernels.tuned_kernel.cache.items()]
+        found = [config_text(config) for config in warm_kernels.tuned_kernel.cache.values()]
         return Seen([], done.tuned, failed=done.failed, said=found)
 
     seen = in_process(tmp_path, work)
     assert seen.ready == 1
-    assert [said.partition(" -> ")[2] for said in seen.said] == [kernel.autotuner.configs[1]]
+    assert seen.said == [kernel.autotuner.configs[1]]
     gone, elsewhere = seen.failed
     assert "JA219 winner-gone: BLOCK: 999 is no config any more" in gone
     assert "JA220 winner-elsewhere: measured on NVIDIA H200" in elsewhere
+
+
+def test_what_autotuners_measured_is_stored_and_ends_the_note(
+    manifest: Callable[..., Manifest], tmp_path: Path
+) -> None:
+    """As `warm --gpu` does after its launches; the cache of an autotuner stands for the measuring."""
+    import warm_kernels
+
+    wanted = manifest("tuned_kernel")
+    (kernel,) = wanted.kernels
+    assert kernel.autotuner is not None
+    marker = warmed(wanted, tmp_path).marker
+    assert marker is not None
+
+    def work() -> Seen:
+        tuner = warm_kernels.tuned_kernel
+        tuner.cache = {(8, "torch.float32"): tuner.configs[1], (999, "torch.float32"): tuner.configs[0]}
+        found = tuple(winners(wanted, find_kernels(wanted, Sources()), "Some GPU"))
+        add_winners(Path(marker), found)
+        return Seen([], len(found))
+
+    assert in_process(tmp_path, work).ready == 1  # a key that the manifest does not have is not kept
+    (stored,) = read_markers(tmp_path).readable.values()
+    (winner,) = stored.winners
+    assert (winner.config, winner.device) == (kernel.autotuner.configs[1], "Some GPU")
+    assert winner.key in [key.key for key in kernel.autotuner.tuning_keys]
+    assert len(checked(wanted, tmp_path).untuned[0].keys) == 1
+    again = warmed(wanted, tmp_path)
+    assert (again.nothing_to_do, again.unknown_winners) == (True, 1)
+    assert next(iter(read_markers(tmp_path).readable.values())).winners == (winner,)
+
+
+def test_measuring_needs_launchers_and_a_gpu(
+    manifest: Callable[..., Manifest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = manifest("copy_kernel"), Sources(), Cache(str(tmp_path), "test"), Settings(jobs=1, gpu=True)
+    with pytest.raises(RequestError, match="--gpu launches the sweeps: give a TARGET"):
+        warm_cache(*asked, lambda *progress: None)
+    monkeypatch.setattr(running, "gpus", tuple)
+    with pytest.raises(SetupError, match="there is no GPU here"):
+        warm_cache(asked[0], Sources(targets=("warm_kernels",)), *asked[2:], lambda *progress: None)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_manifest_file_and_a_device_that_is_not_its_target(manifest: Callable[..., Manifest], tmp_path: Path) -> None:

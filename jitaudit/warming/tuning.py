@@ -1,0 +1,64 @@
+"""The process that launches on the GPU: autotuners measure, host builds are made, and what won is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from jitaudit.jit.hostbuilds import host_builds
+from jitaudit.jit.inprocess import current_device, measured_winners
+from jitaudit.jit.living import living_tuners
+from jitaudit.jit.marker import Winner
+from jitaudit.jit.rebuild import NotWarmable
+from jitaudit.jit.timing import require_gpu, synchronize
+from jitaudit.model import Manifest
+from jitaudit.planning import find_kernels, plan, use_cache
+from jitaudit.sweeping.process import Progress, serve
+from jitaudit.sweeping.targets import load, read_target
+from jitaudit.warming.nouns import Request, Tuned
+
+
+def main(progress: int, private: str) -> None:
+    """Answer the request that stands on standard input."""
+    serve(tune, Request, progress, private)
+
+
+def tune(request: Request, progress: Progress) -> Tuned:
+    """Launch every case of the sweeps for real. Raises SetupError where there is no GPU, or another than the target."""
+    device, manifest = require_gpu(), request.manifest
+    current_device(manifest.target)
+    use_cache(request.cache)
+    raised = tuple(_launch(request.sources.targets, progress))
+    functions = find_kernels(manifest, request.sources)
+    _, rebuilt = plan(manifest, functions)
+    builds = host_builds(rebuilt.values(), manifest.target, Path(request.cache.path))
+    missing = sum(not build.is_there for build in builds)
+    return Tuned(device, tuple(winners(manifest, functions, device)), raised, missing)
+
+
+def winners(manifest: Manifest, functions: Sequence[Any], device: str) -> Iterator[Winner]:
+    """What the autotuners of this process have measured for the manifest's kernels. `functions`: as they were found."""
+    tuners = list(living_tuners())
+    for kernel, function in zip(manifest.kernels, functions, strict=True):
+        if kernel.autotuner is None or isinstance(function, NotWarmable):
+            continue
+        wanted = {tuning.key for tuning in kernel.autotuner.tuning_keys}
+        for tuner in [tuner for tuner, tuned in tuners if tuned is function]:
+            for key, config in measured_winners(tuner):
+                if key in wanted:
+                    yield Winner(kernel.id, kernel.group, key, config, device)
+
+
+def _launch(targets: Sequence[str], progress: Progress) -> Iterator[str]:
+    """Run the cases of every sweep; those that raise, a line each."""
+    for text in targets:
+        for name, sweep in load(read_target(text)).sweeps.items():
+            cases = list(sweep.cases())
+            for number, (_, case) in enumerate(cases):
+                try:
+                    sweep(**case)
+                except Exception as error:  # a launcher of the user's
+                    yield f"{name}: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+                progress(f"launching {name}", number + 1, len(cases))
+            synchronize()
