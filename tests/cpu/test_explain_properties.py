@@ -133,8 +133,8 @@ KEYS = st.builds(
 @given(KEYS, KEYS)
 def test_all_differences_lead_from_one_key_to_the_other(was: VariantKey, now: VariantKey):
     parts = differences(was, now)
-    assert changed(was, parts) == now
-    assert (parts == ()) == (was == now)
+    assert changed(was, parts).text == now.text
+    assert (parts == ()) == (was.text == now.text)  # Python calls True and 1 equal; a key does not
 
 
 @given(KEYS, st.lists(KEYS, min_size=1, max_size=8))
