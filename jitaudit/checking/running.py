@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import msgspec
 
 from jitaudit.checking.nouns import Checked, Notice, Request
 from jitaudit.jit.environment import cache_setting, inductor_directory, package
+from jitaudit.jit.trust import distrust
 from jitaudit.model import Manifest
 from jitaudit.planning import NO_THREADS, Cache, Sources
 from jitaudit.sweeping.process import Progress, ask
@@ -22,7 +24,9 @@ def check_cache(manifest: Manifest, sources: Sources, cache: Cache, progress: Pr
     """
     request = Request(manifest, sources, cache)
     checked = ask("jitaudit.checking.server", request, Checked, "jitaudit check", progress, NO_THREADS)
-    return msgspec.structs.replace(checked, warnings=(*moves(cache), *checked.warnings))
+    return msgspec.structs.replace(
+        checked, warnings=(*moves(cache), *(Notice(None, why) for why in distrust(Path(cache.path))), *checked.warnings)
+    )
 
 
 def moves(cache: Cache) -> Iterator[Notice]:

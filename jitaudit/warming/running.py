@@ -9,6 +9,7 @@ import msgspec
 from jitaudit.errors import RequestError, SetupError
 from jitaudit.jit.environment import gpus
 from jitaudit.jit.marker import add_winners
+from jitaudit.jit.trust import distrust
 from jitaudit.model import Manifest
 from jitaudit.planning import NO_THREADS, Cache, Sources
 from jitaudit.sweeping.process import Progress, ask
@@ -27,6 +28,7 @@ def warm_cache(manifest: Manifest, sources: Sources, cache: Cache, settings: Set
         raise SetupError("--gpu: there is no GPU here; leave it out to compile, which needs none")
     request = Request(manifest, sources, cache, settings)
     warmed = ask("jitaudit.warming.server", request, Warming, "jitaudit warm", progress, NO_THREADS)
+    warmed = msgspec.structs.replace(warmed, notes=(*warmed.notes, *distrust(Path(cache.path))))
     return _tuned(request, warmed, progress) if settings.gpu and warmed.marker and not warmed.stopped else warmed
 
 

@@ -102,7 +102,7 @@ if warm:
 torch.compile(lambda x: (x * 2).relu())(torch.ones(64, device="cuda"))
 compiled = []
 knobs.compilation.listener = lambda **event: compiled.append(not event["cache_hit"])
-sweep_draft_seqlens(bs=7, policy="floored", steps=3)
+sweep_draft_seqlens(bs=7, policy="floored", steps=3, first_offset=1, dtype=torch.int32)
 print(os.environ.get("TRITON_CACHE_DIR", ""), compiled.count(True))
 """
 
