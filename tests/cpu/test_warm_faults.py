@@ -32,8 +32,6 @@ from jitaudit.probing import Probe
 from jitaudit.sweeping import Narrowing
 from jitaudit.warming import Warming
 
-pytestmark = pytest.mark.matrix
-
 
 @pytest.fixture(scope="module")
 def wanted(probe_here: Callable[..., Probe]) -> Manifest:
@@ -64,6 +62,7 @@ def leftovers(directory: Path) -> list[Path]:
 # --- many writers ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 def test_eight_warmers_on_one_directory(wanted: Manifest, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         done = list(pool.map(lambda _: warmed(wanted, tmp_path, jobs=1), range(8)))
@@ -351,6 +350,7 @@ def test_a_directory_that_vanishes_is_filled_again(wanted: Manifest, tmp_path: P
     assert_whole(wanted, cache)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("code", [errno.EBUSY, errno.ENOENT])
 @pytest.mark.parametrize("call", ["replace", "removedirs"])
 @pytest.mark.parametrize("manager", [None, "triton.runtime.cache:FileCacheManager"])
@@ -388,6 +388,7 @@ def test_a_file_system_that_fails_once_is_tried_again(
 # --- a compiler that fails ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 def test_an_assembler_that_fails_is_quoted(single: Manifest, tmp_path: Path) -> None:
     ptxas = tmp_path / "ptxas"
     ptxas.write_text(
@@ -407,6 +408,7 @@ def test_an_assembler_that_fails_is_quoted(single: Manifest, tmp_path: Path) -> 
 # --- damage ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["cubin", "json", "ttir", "__grp__"])
 @pytest.mark.parametrize("size", [0, 20])
 def test_repair_sets_damage_aside_and_restores_it(kind: str, size: int, single: Manifest, tmp_path: Path) -> None:
