@@ -37,6 +37,8 @@ class Miss(msgspec.Struct, frozen=True):
     """What sets its key apart from the kernel's others."""
     variants: int
     message: str
+    next: str
+    """The command that mends it (``warm`` with the arguments of the check), or tells what will."""
     differences: tuple[Difference, ...] = ()
     """Every part in which the nearest recorded hash differs from the one here."""
     nearest: tuple[VariantKey, ...] = ()

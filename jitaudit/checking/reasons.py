@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from jitaudit.checking.nouns import Difference, Miss
-from jitaudit.checking.rules import RULES, Code
+from jitaudit.checking.rules import NEXT, RULES, Code
 from jitaudit.jit.entries import Entry
 from jitaudit.jit.environment import is_hashed_as_text
 from jitaudit.jit.lookup import Broken
@@ -100,6 +100,7 @@ def miss(
         brief=brief,
         variants=1,
         message=message,
+        next=NEXT[code],
         differences=tuple(differences),
         nearest=tuple(nearest),
     )

@@ -33,3 +33,12 @@ RULES: dict[Code, str] = {
     "JA220": "winner-elsewhere",
 }
 """Code → name."""
+
+NEXT: dict[Code, str] = dict.fromkeys(RULES, "jitaudit warm") | {
+    "JA012": "jitaudit rule JA012",
+    "JA209": "jitaudit warm --repair",
+    "JA212": "jitaudit warm --gpu",
+    "JA219": "jitaudit warm --gpu",
+    "JA220": "jitaudit warm --gpu",
+}
+"""Code → the command that mends it (``warm`` with the arguments of the check), or tells what will."""

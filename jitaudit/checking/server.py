@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jitaudit.checking.nouns import Checked, Difference, Miss, Notice, Request, Untuned
 from jitaudit.checking.reasons import Recorded, miss
-from jitaudit.checking.rules import RULES
+from jitaudit.checking.rules import NEXT, RULES
 from jitaudit.jit.capture import require_triton
 from jitaudit.jit.entries import Entry, read_cache
 from jitaudit.jit.environment import c_compiler
@@ -84,7 +84,7 @@ def _misses(planned: Plan, directory: Path, markers: Markers) -> Iterator[Miss]:
 
 
 def _not_warmable(one: Unplanned) -> Miss:
-    return Miss("JA012", RULES["JA012"], one.kernel, one.group, one.key, "", one.variants, one.reason)
+    return Miss("JA012", RULES["JA012"], one.kernel, one.group, one.key, "", one.variants, one.reason, NEXT["JA012"])
 
 
 def _never_looked_up(variant: Planned) -> Miss:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -100,6 +101,6 @@ def check(
     with progress_bar() as progress:
         asked = planning.wanted(arguments or (), architecture, narrowing, sweeps or (), progress)
         checked = checking.check_cache(*asked, cache, progress)
-    emit(checked if form is DataFormat.json else check_report.text(checked, verbose=verbose))
+    emit(checked if form is DataFormat.json else check_report.text(checked, sys.argv[2:], verbose=verbose))
     if not checked.passes:
         raise typer.Exit(1)

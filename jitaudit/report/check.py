@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from jitaudit.checking import Checked, Miss
+from jitaudit.checking import NEXT, Checked, Miss
 from jitaudit.configuration import kernel_name
 
 _SHOWN = 5
@@ -14,12 +15,12 @@ _PARTS = 4
 """Differing parts of a miss before ``-v``."""
 
 
-def text(checked: Checked, *, verbose: bool = False) -> str:
-    """The verdict, the misses by reason and kernel, and one next command."""
-    return "".join(f"{line}\n" for line in _lines(checked, verbose=verbose))
+def text(checked: Checked, arguments: Sequence[str] = (), *, verbose: bool = False) -> str:
+    """The verdict, the misses by reason and kernel, and one next command. `arguments`: those of the check."""
+    return "".join(f"{line}\n" for line in _lines(checked, arguments, verbose=verbose))
 
 
-def _lines(checked: Checked, *, verbose: bool) -> Iterator[str]:
+def _lines(checked: Checked, arguments: Sequence[str], *, verbose: bool) -> Iterator[str]:
     where = f"{checked.target} in {checked.cache.path} ({checked.cache.decided_by})"
     total = checked.hits + checked.missed
     verdict = "HIT" if checked.passes else "MISS" if checked.misses else "UNTUNED"
@@ -38,7 +39,7 @@ def _lines(checked: Checked, *, verbose: bool) -> Iterator[str]:
         yield f"JA212 untuned  {kernel}: {len(untuned.keys)} tuning keys have no winner; their first launch benchmarks"
     for warning in checked.warnings:
         yield f"{f'{warning.code} ' if warning.code else ''}note: {warning.message}"
-    if next_step := _next(checked):
+    if next_step := _next(checked, arguments):
         yield f"next: {next_step}"
 
 
@@ -61,19 +62,14 @@ def _value(value: str | None) -> str:
     return "not set" if value is None else value
 
 
-_NEXT = {
-    "JA012": "jitaudit explain: what makes a kernel findable again",
-    "JA209": "jitaudit warm --repair, with the same arguments",
-    "JA211": "jitaudit warm, with the same arguments, shows the compiler's message again",
-    "JA212": "jitaudit warm --gpu, on a machine with the server's GPU",
-}
-
-
-def _next(checked: Checked) -> str | None:
+def _next(checked: Checked, arguments: Sequence[str]) -> str | None:
     """The one command that mends the most."""
-    if checked.passes:
-        return None
     counts: dict[str, int] = defaultdict(int)
     for miss in checked.misses:
-        counts[_NEXT.get(miss.code, "jitaudit warm, with the same arguments")] += miss.variants
-    return max(counts, key=lambda step: counts[step]) if counts else _NEXT["JA212"]
+        counts[miss.next] += miss.variants
+    for untuned in checked.untuned if not checked.misses else ():
+        counts[NEXT["JA212"]] += len(untuned.keys)
+    if not counts:
+        return None
+    step = max(counts, key=lambda step: counts[step])
+    return shlex.join([*step.split(), *(arguments if step.startswith("jitaudit warm") else ())])

@@ -51,7 +51,7 @@ def compile_all(
     done = Compiled()
     began = time.monotonic()
     try:
-        _compile_once(variants, rebuilt, target, staging, settings, progress, done)
+        _compile_once(variants, rebuilt, target, directory, staging, settings, progress, done)
     except KeyboardInterrupt:
         done.stopped = "interrupted"
     vanished = [v for v in variants if v.hash in done.files and not group_path(directory, rebuilt[v.hash]).exists()]
@@ -60,7 +60,7 @@ def compile_all(
             del done.files[variant.hash]
         rest = None if settings.budget is None else settings.budget - (time.monotonic() - began)
         settings_left = msgspec.structs.replace(settings, budget=rest)
-        _compile_once(vanished, rebuilt, target, staging, settings_left, progress, done)
+        _compile_once(vanished, rebuilt, target, directory, staging, settings_left, progress, done)
     why = done.stopped or f"the budget of {settings.budget or 0:g} s was spent"
     for variant in variants:
         if variant.hash not in done.files and variant.hash not in done.failures:
@@ -72,13 +72,14 @@ def _compile_once(
     variants: Sequence[Planned],
     rebuilt: Mapping[str, Rebuilt],
     target: str,
+    directory: Path,
     staging: Path,
     settings: Settings,
     progress: Progress,
     done: Compiled,
 ) -> None:
     queue = Queue(variants, settings.budget)
-    compiler = _Compiler([rebuilt[variant.hash] for variant in variants], target, staging)
+    compiler = _Compiler([rebuilt[variant.hash] for variant in variants], target, directory, staging)
     retried: set[int] = set()
     ended = 0
     for outcome in outcomes(compiler, queue.next, settings.jobs, settings.timeout):
@@ -104,9 +105,10 @@ def _compile_once(
 class _Compiler:
     """The work of one worker: compile a variant, by its number."""
 
-    def __init__(self, variants: Sequence[Rebuilt], target: str, staging: Path) -> None:
+    def __init__(self, variants: Sequence[Rebuilt], target: str, directory: Path, staging: Path) -> None:
         self._variants = variants
         self._target = target
+        self._directory = directory
         self._staging = staging
         self._diagnostics: int | None = None
 
@@ -120,7 +122,9 @@ class _Compiler:
             files = compile_into_cache(self._variants[number], self._target, self._staging)
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""
-            failure, code = f"{type(error).__name__}: {error.strerror or error}{where}", error.errno
+            failure = f"{type(error).__name__}: {error.strerror or error}{where}"
+            if error.filename is None or Path(error.filename).is_relative_to(self._directory):  # no missing assembler
+                code = error.errno
         except Exception as error:  # a compiler may raise anything; its message is what is reported
             failure = last_word(error, os.pread(self._diagnostics, _DIAGNOSTICS_LIMIT, 0).decode(errors="replace"))
         return Outcome(number, time.monotonic() - began, _cpu_seconds() - cpu_before, files, failure, code)

@@ -52,6 +52,10 @@ def main(progress: int, private: str) -> None:
 
 
 def warm_directory(request: Request, progress: Progress) -> Warming:
+    """Plan the variants, look at what is there, compile what is missing, and leave a marker.
+
+    Raises SetupError where Triton can't compile for the target or the directory can't be used.
+    """
     clock = [time.monotonic()]
     require_triton()
     require_target(request.manifest.target)
@@ -68,7 +72,7 @@ def warm_directory(request: Request, progress: Progress) -> Warming:
         builds = host_builds(rebuilt.values(), planned.target, Path(request.cache.path))
         clock.append(time.monotonic())
         marker = cache.mark(done)
-    start, look, compile = (after - before for before, after in pairwise(clock))
+    start, look, compiling = (after - before for before, after in pairwise(clock))
     return Warming(
         target=planned.target,
         cache=request.cache,
@@ -82,7 +86,7 @@ def warm_directory(request: Request, progress: Progress) -> Warming:
         slowest=_slowest(planned, done.seconds),
         start_seconds=start,
         look_seconds=look,
-        compile_seconds=compile,
+        compile_seconds=compiling,
         cpu_seconds=done.cpu_seconds,
         marker=marker,
         stopped=done.stopped,

@@ -95,7 +95,9 @@ def test_nothing_there(wanted: Manifest, tmp_path: Path) -> None:
     found = checked(wanted, tmp_path / "none")
     assert misses(found) == {"JA210"}
     assert not (tmp_path / "none").exists()  # looking makes nothing
-    assert "next: jitaudit warm" in check_report.text(found)
+    assert found.misses[0].next == "jitaudit warm"
+    told = check_report.text(found, ["m.json", "--cache-dir", "my cache"])
+    assert told.endswith("next: jitaudit warm m.json --cache-dir 'my cache'\n")
 
 
 def checked_afresh(manifest: Manifest, cache: Path, scratch: Path, **environ: str) -> Checked:
@@ -225,6 +227,7 @@ def test_a_broken_entry_is_named_and_never_a_hit(
     assert misses(found) == {code}
     assert found.hits == 5
     assert code == "JA216" or entry.name in found.misses[0].message
+    assert ("--repair" in found.misses[0].next) == (code == "JA209")
 
 
 def test_a_key_that_was_never_warmed_and_the_nearest_ones(wanted: Manifest, warm_cache: Path) -> None:
