@@ -289,7 +289,8 @@ def test_an_import_that_moves_the_cache_is_said(wanted: Manifest, warm_cache: Pa
     """As engines do: what is here is right, and the server will look elsewhere."""
     moves = "import os\nos.environ['TRITON_CACHE_DIR'] = '/moved'\nimport torch\n"
     (tmp_path / "moving.py").write_text(QUICK.read_text().replace("import torch\n", moves))
-    environ = {"TRITON_CACHE_DIR": str(warm_cache), "PYTHONPATH": f"{tmp_path}{os.pathsep}{QUICK.parent}"}
+    path = os.pathsep.join([str(tmp_path), str(QUICK.parent), os.environ.get("PYTHONPATH", "")])
+    environ = {"TRITON_CACHE_DIR": str(warm_cache), "PYTHONPATH": path}
     (kernel,) = wanted.kernels
     moving = msgspec.structs.replace(kernel, id="moving:copy_kernel")
     (tmp_path / "m.json").write_bytes(encode(msgspec.structs.replace(wanted, kernels=(kernel, moving))))
