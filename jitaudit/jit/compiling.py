@@ -35,8 +35,7 @@ def compile_variant(function: Any, variant: SeenVariant, target: str) -> Compile
         with patched([(knobs.compilation, "listener", _stage_listener(seconds, knobs.compilation.listener))]):
             kernel = triton.compile(source, target=gpu_target(target), options=options)
     except Exception as error:  # a compiler may raise anything; its message is the finding
-        lines = [line for line in str(error).splitlines() if line.strip()] or [""]
-        return CompileFailed(f"{type(error).__name__}: {lines[-1].strip()}")
+        return CompileFailed(last_word(error))
     binary = kernel.asm["cubin" if target.startswith("cuda") else "hsaco"]
     digest = "sha256:" + hashlib.sha256(binary).hexdigest()
     return Compile(binary=digest, seconds=seconds, code=code_of(kernel, target))
@@ -50,6 +49,20 @@ def source_of(function: Any, variant: SeenVariant) -> tuple[Any, dict[str, Any]]
         backend, dict(kwargs), dict(bound), list(specialization), dict(kwargs)
     )
     return function.ASTSource(function, signature, constexprs, attributes), dict(vars(options))
+
+
+def last_word(error: BaseException, diagnostics: str = "") -> str:
+    """What a compile died of, in the compiler's or the assembler's own words, in one line.
+
+    `diagnostics`: what it printed on standard error meanwhile; a pass that fails says only there why.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if type(error).__name__ == "PTXASError":
+        said = lines[: next((at for at, line in enumerate(lines) if line.startswith("Repro command")), len(lines))]
+        lines = [" ".join(said)]
+    elif printed := next((line for line in diagnostics.splitlines() if " error: " in line), None):
+        lines.append(f"{lines[-1] if lines else ''} ({printed.strip()})")
+    return f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"
 
 
 def _stage_listener(seconds: dict[str, float], previous: Callable[..., Any] | None) -> Callable[..., None]:

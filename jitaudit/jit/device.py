@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jitaudit.jit.device_objects import device_objects
+from jitaudit.jit.device_objects import DeviceObjects, device_objects
 from jitaudit.jit.patching import patched
 from jitaudit.jit.stops import Unsupported
 from jitaudit.jit.target import DeviceProfile
@@ -56,11 +56,23 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
 
     hip = profile.backend == "hip"
     objects = device_objects()
-    stream, generator = objects.Stream, objects.Generator
-    current, default_generator = [stream()], generator("cuda")
+    cuda = _cuda_answers(profile, asked, objects)
+    shared = {name: cuda[like] for name, like in _ACCELERATOR_LIKE_CUDA.items()}
+    accelerator = _constants(_ACCELERATOR_CONSTANTS) | shared | {"current_accelerator": _always(torch.device("cuda"))}
+    return [
+        *((torch.cuda, name, _own(answer)) for name, answer in cuda.items()),
+        *((torch.accelerator, n, _own(answer)) for n, answer in accelerator.items() if hasattr(torch.accelerator, n)),
+        *((torch._C, name, answer) for name, answer in _constants(_LIBRARY_CONSTANTS).items()),
+        (torch, "Generator", objects.Generator),
+        (torch.autocast, "__enter__", _refuse_autocast(torch.autocast.__enter__)),
+        (torch.version, "cuda", None if hip else torch.version.cuda or "13.0"),
+        (torch.version, "hip", (torch.version.hip or "7.0") if hip else None),
+    ]
 
-    def properties(device: object = None) -> _Properties:
-        return _Properties(profile, asked)
+
+def _cuda_answers(profile: DeviceProfile, asked: Asked, objects: DeviceObjects) -> dict[str, Any]:
+    stream, generator = objects.Stream, objects.Generator("cuda")
+    current = [stream()]
 
     def told(name: str, value: Any) -> Callable[..., Any]:
         def answer(*args: object, **kwargs: object) -> Any:
@@ -71,95 +83,89 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
 
         return answer
 
-    def always(value: Any) -> Callable[..., Any]:
-        return lambda *args, **kwargs: value
-
     def set_stream(new: Any) -> None:
         current[0] = new
 
-    cuda: dict[str, Any] = {
-        "get_device_properties": properties,
+    architecture = profile.gcnArchName or f"sm_{profile.capability[0]}{profile.capability[1]}"
+    return _constants(_CUDA_CONSTANTS) | {
+        "get_device_properties": lambda device=None: _Properties(profile, asked),
         "get_device_name": told("name", profile.name),
         "get_device_capability": told("capability", profile.capability),
-        "get_arch_list": told(
-            "arch_list", [profile.gcnArchName or f"sm_{profile.capability[0]}{profile.capability[1]}"]
-        ),
+        "get_arch_list": told("arch_list", [architecture]),
         "mem_get_info": told("total_memory", profile.total_memory and (profile.total_memory, profile.total_memory)),
         "current_stream": lambda device=None: current[0],
-        "default_stream": always(stream()),
+        "default_stream": _always(stream()),
         "set_stream": set_stream,
         "get_stream_from_external": lambda pointer, device=None: stream(),
-        "get_rng_state": lambda device=None: default_generator.get_state(),
-        "get_rng_state_all": lambda: [default_generator.get_state()],
-        "set_rng_state": lambda new_state, device=None: default_generator.set_state(new_state) and None,
-        "set_rng_state_all": lambda new_states: default_generator.set_state(new_states[0]) and None,
-        "manual_seed": lambda seed: default_generator.manual_seed(seed) and None,
-        "manual_seed_all": lambda seed: default_generator.manual_seed(seed) and None,
-        "seed": lambda: default_generator.seed() and None,
-        "seed_all": lambda: default_generator.seed() and None,
-        "initial_seed": lambda: default_generator.initial_seed(),
-        "memory_stats": always({}),
-        "memory_summary": always(""),
-        "memory_snapshot": always([]),
-        "get_allocator_backend": always("native"),
-        "graph_pool_handle": always((0, 0)),
+        "get_rng_state": lambda device=None: generator.get_state(),
+        "get_rng_state_all": lambda: [generator.get_state()],
+        "set_rng_state": lambda new_state, device=None: generator.set_state(new_state) and None,
+        "set_rng_state_all": lambda new_states: generator.set_state(new_states[0]) and None,
+        "manual_seed": lambda seed: generator.manual_seed(seed) and None,
+        "manual_seed_all": lambda seed: generator.manual_seed(seed) and None,
+        "seed": lambda: generator.seed() and None,
+        "seed_all": lambda: generator.seed() and None,
+        "memory_stats": lambda device=None: {},
+        "memory_snapshot": lambda *args: [],
+        "initial_seed": lambda: generator.initial_seed(),
         "Stream": stream,
         "ExternalStream": stream,
         "Event": objects.Event,
         "CUDAGraph": objects.CUDAGraph,
         "graph": objects.graph,
-        "default_generators": (default_generator,),
+        "default_generators": (generator,),
     }
-    cuda |= dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported"), always(True))
-    cuda |= dict.fromkeys(("_is_compiled",), always(True))
-    cuda |= dict.fromkeys(("is_current_stream_capturing", "_is_in_bad_fork"), always(False))
-    cuda |= dict.fromkeys(("device_count",), always(1))
-    cuda |= dict.fromkeys(("current_device", "_exchange_device", "_maybe_exchange_device", "_get_device"), always(0))
-    cuda |= dict.fromkeys(("memory_allocated", "memory_reserved", "memory_cached"), always(0))
-    cuda |= dict.fromkeys(("max_memory_allocated", "max_memory_reserved", "max_memory_cached"), always(0))
-    cuda |= dict.fromkeys(
-        (
-            "_lazy_init", "_lazy_call", "init", "synchronize", "set_device", "empty_cache", "ipc_collect",
-            "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
-            "reset_max_memory_cached", "set_per_process_memory_fraction", "set_sync_debug_mode",
-        ),
-        always(None),
-    )  # fmt: skip
-    accelerator: dict[str, Any] = {
-        "current_accelerator": always(torch.device("cuda")),
-        "get_device_capability": cuda["get_device_capability"],
-        "current_stream": cuda["current_stream"],
-        "set_stream": set_stream,
-        "get_memory_info": cuda["mem_get_info"],
-        "memory_stats": always({}),
-        "is_available": always(True),
-        "device_count": always(1),
-    }
-    accelerator |= dict.fromkeys(("current_device_index", "current_device_idx"), always(0))
-    accelerator |= dict.fromkeys(
-        ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"), always(0)
-    )
-    accelerator |= dict.fromkeys(
-        (
-            "set_device_index", "set_device_idx", "synchronize", "empty_cache", "empty_host_cache",
-            "reset_peak_memory_stats", "reset_accumulated_memory_stats",
-        ),
-        always(None),
-    )  # fmt: skip
-    return [
-        *((torch.cuda, name, _own(answer)) for name, answer in cuda.items()),
-        *((torch.accelerator, n, _own(answer)) for n, answer in accelerator.items() if hasattr(torch.accelerator, n)),
-        (torch, "Generator", generator),
-        (torch.autocast, "__enter__", _refuse_autocast(torch.autocast.__enter__)),
-        (torch._C, "_cuda_getCurrentRawStream", always(0)),
-        (torch._C, "_cuda_getDeviceCount", always(1)),
-        (torch._C, "_cuda_getDevice", always(0)),
-        (torch._C, "_cuda_setDevice", always(None)),
-        (torch._C, "_cuda_synchronize", always(None)),
-        (torch._C, "_cuda_isCurrentStreamCapturing", always(False)),
-        (torch.version, "cuda", None if hip else torch.version.cuda or "13.0"),
-        (torch.version, "hip", (torch.version.hip or "7.0") if hip else None),
-    ]
+
+
+Constants = tuple[tuple[Any, tuple[str, ...]], ...]
+"""Answers that no profile changes, each with the questions that get it."""
+
+_CUDA_CONSTANTS: Constants = (
+    (True, ("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported", "_is_compiled")),
+    (False, ("is_current_stream_capturing", "_is_in_bad_fork")),
+    (1, ("device_count",)),
+    (0, ("current_device", "_exchange_device", "_maybe_exchange_device", "_get_device")),
+    (0, ("memory_allocated", "memory_reserved", "memory_cached")),
+    (0, ("max_memory_allocated", "max_memory_reserved", "max_memory_cached")),
+    (None, ("_lazy_init", "_lazy_call", "init", "synchronize", "set_device", "empty_cache", "ipc_collect")),
+    (None, ("reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated")),
+    (None, ("reset_max_memory_cached", "set_per_process_memory_fraction", "set_sync_debug_mode")),
+    ("", ("memory_summary",)),
+    ("native", ("get_allocator_backend",)),
+    ((0, 0), ("graph_pool_handle",)),
+)
+
+_ACCELERATOR_CONSTANTS: Constants = (
+    (True, ("is_available",)),
+    (1, ("device_count",)),
+    (0, ("current_device_index", "current_device_idx")),
+    (0, ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")),
+    (None, ("set_device_index", "set_device_idx", "synchronize", "empty_cache", "empty_host_cache")),
+    (None, ("reset_peak_memory_stats", "reset_accumulated_memory_stats")),
+)
+
+_ACCELERATOR_LIKE_CUDA = {
+    "get_device_capability": "get_device_capability",
+    "current_stream": "current_stream",
+    "set_stream": "set_stream",
+    "get_memory_info": "mem_get_info",
+    "memory_stats": "memory_stats",
+}
+
+_LIBRARY_CONSTANTS: Constants = (
+    (0, ("_cuda_getCurrentRawStream", "_cuda_getDevice")),
+    (1, ("_cuda_getDeviceCount",)),
+    (None, ("_cuda_setDevice", "_cuda_synchronize")),
+    (False, ("_cuda_isCurrentStreamCapturing",)),
+)
+
+
+def _constants(constants: Constants) -> dict[str, Any]:
+    return {question: _always(answer) for answer, questions in constants for question in questions}
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: value
 
 
 def _refuse_autocast(enter: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -15,8 +15,8 @@ from typing import Any
 
 from jitaudit.errors import SetupError
 from jitaudit.jit import decoding
+from jitaudit.jit.compiling import last_word
 from jitaudit.jit.keys import Opaque, value_text
-from jitaudit.jit.publishing import last_word
 from jitaudit.jit.rebuild import NotWarmable, Rebuilder
 from jitaudit.jit.tuning import config_text
 from jitaudit.model import VariantKey
@@ -53,7 +53,7 @@ def fill(function: Any, keys: Iterable[VariantKey], device: int, *, load: bool =
         except NotWarmable as why:
             unknown[key.text] = str(why)
         except Exception as error:  # whatever a compiler or a device raises
-            failed[key.text] = last_word(error, "")
+            failed[key.text] = last_word(error)
         else:
             ready += 1
             memo.warm[key.text] = kernel

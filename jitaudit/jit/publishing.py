@@ -69,20 +69,6 @@ def publishing_to(staging: Path) -> Callable[..., Any]:
     return manager
 
 
-def last_word(error: BaseException, diagnostics: str) -> str:
-    """What a compile died of, in the compiler's or the assembler's own words, in one line.
-
-    `diagnostics`: what it printed on standard error meanwhile; a pass that fails says only there why.
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if type(error).__name__ == "PTXASError":
-        said = lines[: next((at for at, line in enumerate(lines) if line.startswith("Repro command")), len(lines))]
-        lines = [" ".join(said)]
-    elif printed := next((line for line in diagnostics.splitlines() if " error: " in line), None):
-        lines.append(f"{lines[-1] if lines else ''} ({printed.strip()})")
-    return f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"
-
-
 class _Publisher:
     """A Triton cache manager that keeps one compile's files in memory until their group is complete."""
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from jitaudit.jit.publishing import compile_into_cache, group_path, last_word
+from jitaudit.jit.compiling import last_word
+from jitaudit.jit.publishing import compile_into_cache, group_path
 from jitaudit.jit.rebuild import Rebuilt
 from jitaudit.planning import Planned
 from jitaudit.sweeping.process import Progress
