@@ -106,6 +106,8 @@ def _children(group: Path) -> dict[str, str] | None:
     except FileNotFoundError:
         return None
     except NotADirectoryError:
+        if not group.parent.exists():  # the cache directory itself is a file, or lies below one
+            return None
         raise _Unfit("damaged", group.parent, "it is no directory") from None
     try:
         return msgspec.json.decode(data, type=_Group).child_paths

@@ -304,6 +304,18 @@ def test_a_read_only_directory(wanted: Manifest, tmp_path: Path) -> None:
         assert checked(wanted, fixed).hits == 6
 
 
+@pytest.mark.parametrize("below", [".", "cache"])
+def test_a_file_where_the_directory_should_be(below: str, wanted: Manifest, tmp_path: Path) -> None:
+    """Nothing is damaged there: the directory can't be one."""
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "m.json").write_bytes(encode(wanted))
+    place = tmp_path / "file" / below
+    told = run("warm", tmp_path / "m.json", "--cache-dir", place, code=3)
+    assert f"cache directory {place} (from --cache-dir) can't be used: Not a directory" in told
+    assert {miss.code for miss in checked(wanted, place).misses} == {"JA210"}
+    assert (tmp_path / "file").read_text() == "kept"
+
+
 def test_a_directory_of_another_user(wanted: Manifest, tmp_path: Path) -> None:
     """A container under a random uid with HOME=/: what is there works, what is missing is said, nothing is written."""
     for folder in (tmp_path, *tmp_path.parents):
