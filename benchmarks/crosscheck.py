@@ -1,4 +1,7 @@
-"""Predicted keys against the keys of real launches, set for set: `python -m benchmarks.crosscheck [-o FILE] TARGET…`.
+"""Predicted keys against the keys of real launches, set for set.
+
+`python -m benchmarks.crosscheck [-o FILE] [--jobs N] (TARGET… | --drawn N)`; `--drawn` takes the sweeps of real
+libraries that `benchmarks.warmups` draws.
 
 One process counts with stand-ins, as `jitaudit probe` does. Another, on the GPU, really launches the same cases and
 takes each launch's key from the real tensors. What `torch.empty` gives is zeroed there, so that every index that a
@@ -8,11 +11,14 @@ sweep leaves unset is a legal one. Autotuners call each config once in both, so 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
 from benchmarks.conditions import conditions
+from benchmarks.warmups import SEED, draw
 from jitaudit.errors import JitauditError
 from jitaudit.model import Manifest
 from jitaudit.sweeping import Narrowing, run
@@ -22,8 +28,9 @@ from jitaudit.sweeping.targets import read_target
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """One kernel under one group: its keys on both sides, and those that only one side has."""
+    """One kernel of a target under one group: its keys on both sides, and those that only one side has."""
 
+    target: str
     kernel: str
     group: str | None
     autotuned: bool
@@ -37,7 +44,14 @@ class Compared(msgspec.Struct, frozen=True):
         return not self.only_predicted and not self.only_launched
 
 
-def compare(predicted: Manifest, launched: Manifest) -> list[Compared]:
+class Outcome(msgspec.Struct, frozen=True):
+    """A target: its kernels, and why less was launched than was asked for."""
+
+    kernels: tuple[Compared, ...]
+    notes: tuple[str, ...] = ()
+
+
+def compare(target: str, predicted: Manifest, launched: Manifest) -> tuple[Compared, ...]:
     """Each kernel that either side reached."""
     sides = [
         {(k.id, k.group): (k, {variant.key.text for variant in k.variants}) for k in manifest.kernels}
@@ -49,38 +63,55 @@ def compare(predicted: Manifest, launched: Manifest) -> list[Compared]:
         kernel = one or other
         tuned = kernel is not None and kernel.autotuner is not None
         extra = tuple(sorted(left - right)), tuple(sorted(right - left))
-        rows.append(Compared(*key, tuned, len(left), len(right), *extra))
-    return rows
+        rows.append(Compared(target, *key, tuned, len(left), len(right), *extra))
+    return tuple(rows)
 
 
 def main() -> None:
-    """Compare, print a table, and end with 1 where a set differs."""
+    """Compare, print a table, and end with 1 where a set differs or a target was not launched whole."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("targets", nargs="+")
+    parser.add_argument("targets", nargs="*")
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--axis", action="append", default=[], metavar="NAME=VALUES", help="as jitaudit probe has it")
+    parser.add_argument("--drawn", type=int, default=0, metavar="N")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time")
     arguments = parser.parse_args()
     axes = dict(axis.split("=", 1) for axis in arguments.axis)
-    rows = []
-    for target in arguments.targets:
-        try:
-            launched = _launch(target, axes)
-            predicted = run([target], launched.target, Narrowing(axes=axes))
-        except JitauditError as error:
-            print(f"{target}: {error}")
-            continue
-        rows += compare(predicted, launched)
-        for sweep in launched.sweeps:
-            if sweep.verdict != "pass":
-                print(f"{sweep.name}: {sweep.verdict}, {sweep.counted} of {sweep.cases} cases launched")
+    targets = [(target, axes) for target in arguments.targets] + list(draw(SEED, arguments.drawn))
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        outcomes = list(pool.map(lambda asked: _crosscheck(*asked), targets))
+    rows = [row for outcome in outcomes for row in outcome.kernels]
+    notes = [note for outcome in outcomes for note in outcome.notes]
     for row in rows:
         print(f"{'EQUAL' if row.equal else 'DIFFERS'} {row.kernel} {row.group or ''} {row.predicted} {row.launched}")
+    for note in notes:
+        print(note)
     equal = sum(row.equal for row in rows)
     print(f"{equal} of {len(rows)} kernels have equal sets, {sum(row.predicted for row in rows)} keys predicted")
     if arguments.output:
-        report = {"conditions": conditions("benchmarks.crosscheck"), "kernels": rows}
-        arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
-    raise SystemExit(equal != len(rows) or not rows)
+        report = {
+            "conditions": conditions("benchmarks.crosscheck"),
+            "targets": len(targets),
+            "notes": notes,
+            "kernels": rows,
+        }
+        arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    raise SystemExit(equal != len(rows) or not rows or bool(notes))
+
+
+def _crosscheck(target: str, axes: Mapping[str, str]) -> Outcome:
+    name = target.rpartition("/")[2]
+    try:
+        launched = _launch(target, dict(axes))
+        predicted = run([target], launched.target, Narrowing(axes=dict(axes)))
+    except JitauditError as error:
+        return Outcome((), (f"{name}: {error}",))
+    notes = tuple(
+        f"{name}: {sweep.verdict}, {sweep.counted} of {sweep.cases} cases launched"
+        for sweep in launched.sweeps
+        if sweep.verdict != "pass"
+    )
+    return Outcome(compare(name, predicted, launched), notes)
 
 
 def _launch(target: str, axes: dict[str, str]) -> Manifest:

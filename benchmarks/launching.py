@@ -20,6 +20,7 @@ def main(progress: int, private: str) -> None:
         from triton.runtime.jit import JITFunction
 
         from jitaudit.jit.patching import patched
+        from jitaudit.jit.settling import zeroing
 
         launch = JITFunction.run
         with seeing() as capture:
@@ -29,27 +30,8 @@ def main(progress: int, private: str) -> None:
                 see(function, *args, **kwargs)
                 return launch(function, *args, **kwargs)
 
-            with patched([(JITFunction, "run", see_and_launch)]), _zeroing():
+            with patched([(JITFunction, "run", see_and_launch)]), zeroing():
                 yield capture
 
     child.capturing_on_gpu = launching
     serve(child._run, Request, progress, private)
-
-
-def _zeroing() -> Any:
-    """A mode in which fresh tensors are zero."""
-    import torch
-    from torch.overrides import TorchFunctionMode
-
-    fresh = {
-        torch.empty: torch.zeros,
-        torch.empty_like: torch.zeros_like,
-        torch.Tensor.new_empty: torch.Tensor.new_zeros,
-    }
-
-    class Zeroing(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            made = fresh.get(func, func)(*args, **(kwargs or {}))
-            return made.zero_() if func is torch.empty_strided else made
-
-    return Zeroing()

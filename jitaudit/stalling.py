@@ -48,7 +48,7 @@ class Pass(msgspec.Struct, frozen=True):
     one_time: Spread
     parts: dict[str, Spread]
     longest: Spread
-    """The longest single case of the first pass."""
+    """The longest stall of one case: what it took longer than in the warm pass."""
     first_p50: Spread
     first_p95: Spread
     first_p99: Spread
@@ -63,6 +63,8 @@ class Pass(msgspec.Struct, frozen=True):
     """The first pass of the repeat whose one-time cost is the median."""
     errors: tuple[str, ...]
     partial: bool
+    torch_first_use: Spread
+    """What torch itself takes at first use, in no other figure: measured before, with the launches left out."""
 
 
 class Stalls(msgspec.Struct, frozen=True):
@@ -177,7 +179,7 @@ def _pass(name: str, group: str | None, served: Sequence[Served]) -> Pass:
         group=group,
         one_time=_spread(costs),
         parts={kind: _spread([part[kind] for part in parts]) for kind in KINDS},
-        longest=_spread([max(step.seconds for step in s.first) for s in served]),
+        longest=_spread([_longest(s) for s in served]),
         first_p50=_spread([_quantile(s.first, 0.50) for s in served]),
         first_p95=_spread([_quantile(s.first, 0.95) for s in served]),
         first_p99=_spread([_quantile(s.first, 0.99) for s in served]),
@@ -189,6 +191,7 @@ def _pass(name: str, group: str | None, served: Sequence[Served]) -> Pass:
         steps=middle.first,
         errors=tuple(f"{step.case}: {step.error}" for step in middle.first if step.error),
         partial=any(s.partial for s in served),
+        torch_first_use=_spread([s.torch_seconds for s in served]),
     )
 
 
@@ -196,6 +199,12 @@ def _one_time(served: Served) -> float:
     if served.partial:  # there is no second pass to compare with: what is known to have been waited for
         return sum(wait.seconds for step in served.first for wait in step.waits)
     return sum(step.seconds for step in served.first) - sum(step.seconds for step in served.again)
+
+
+def _longest(served: Served) -> float:
+    if served.partial:
+        return max((sum(wait.seconds for wait in step.waits) for step in served.first), default=0.0)
+    return max(first.seconds - again.seconds for first, again in zip(served.first, served.again, strict=True))
 
 
 def _parts(served: Served) -> dict[str, float]:

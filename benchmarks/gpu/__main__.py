@@ -1,6 +1,6 @@
-"""Measure every kernel against its eager chain, its baseline policy and its rivals.
+"""Measure every kernel against its eager chain, its baseline policy and its rivals; whole rounds; the mask's prefix.
 
-`python -m benchmarks.gpu [-o reports/kernels.md] [--batch 1,8,64,256]`
+`python -m benchmarks.gpu [-o reports/bench-h200.json] [--batch 1,8,64,256]`; the tables go to a .md beside it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import torch
 
 from benchmarks.conditions import conditions
-from benchmarks.gpu.measure import Cost, cost
+from benchmarks.gpu.measure import cost
+from benchmarks.gpu.rounds import prefixes, rates
+from benchmarks.gpu.tables import Bench, Row, markdown
 from benchmarks.gpu.workloads import Workload, workloads
 
 
@@ -26,49 +29,31 @@ def main() -> None:
     if not torch.cuda.is_available():
         sys.stderr.write("benchmarks.gpu: torch sees no GPU here\n")
         sys.exit(3)
-    text = "\n".join(_report([int(bs) for bs in arguments.batch.split(",")])) + "\n"
-    sys.stdout.write(text)
-    if arguments.output is not None:
-        arguments.output.parent.mkdir(exist_ok=True)
-        arguments.output.write_text(text)
-
-
-def _report(batches: list[int]) -> Iterator[str]:
-    yield "# The kernels on a GPU"
-    yield ""
-    yield ", ".join(f"{name} {value}" for name, value in conditions("benchmarks.gpu").items()) + "."
-    yield ""
-    yield (
-        "Medians. GPU µs: CUDA events around back-to-back calls behind a spin; host µs: dispatch of a call; launches: "
-        "kernels, fills and copies a call; lead: µs that the host is back before the GPU is done, behind a spin of "
-        "about 10 ms (near 0 where the call waits). Floored ÷ baseline is of GPU µs."
-    )
-    for bs in batches:
-        yield ""
-        yield f"## bs {bs}"
-        yield ""
-        yield "| workload | version | GPU µs | host µs | launches | lead µs | floored ÷ baseline |"
-        yield "|---|---|---|---|---|---|---|"
+    bench = Bench(conditions("benchmarks.gpu"))
+    for bs in map(int, arguments.batch.split(",")):
         for workload in workloads(bs):
-            yield from _rows(workload)
+            bench = msgspec.structs.replace(bench, rows=(*bench.rows, *_rows(bs, workload)))
+        _write(bench, arguments.output)
+    bench = msgspec.structs.replace(bench, rates=tuple(rates()), prefixes=tuple(prefixes()))
+    _write(bench, arguments.output)
+    sys.stdout.write(markdown(bench))
 
 
-def _rows(workload: Workload) -> Iterator[str]:
-    floored = cost(lambda: workload.launch(policy="floored"))
-    baseline = cost(lambda: workload.launch(policy="baseline"))
-    yield _row(workload.name, "floored", floored, f"{floored.gpu_us / baseline.gpu_us:.2f}")
-    yield _row("", "baseline", baseline)
+def _write(bench: Bench, output: Path | None) -> None:
+    """Also in between, so that a cut-off run keeps what it has."""
+    if output is not None:
+        output.parent.mkdir(exist_ok=True)
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(bench), indent=1) + b"\n")
+        output.with_suffix(".md").write_text(markdown(bench))
+
+
+def _rows(bs: int, workload: Workload) -> Iterator[Row]:
+    yield Row(bs, workload.name, "floored", cost(lambda: workload.launch(policy="floored")))
+    yield Row(bs, workload.name, "baseline", cost(lambda: workload.launch(policy="baseline")))
     if workload.eager is not None:
-        yield _row("", "eager", cost(workload.eager))
+        yield Row(bs, workload.name, "eager", cost(workload.eager))
     for name, rival in workload.rivals.items():
-        yield _row("", name, cost(rival))
-
-
-def _row(workload: str, version: str, cost: Cost, ratio: str = "") -> str:
-    return (
-        f"| {workload} | {version} | {cost.gpu_us:.1f} | {cost.host_us:.1f} | {cost.launches:.0f} | {cost.lead_us:.0f} "
-        f"| {ratio} |"
-    )
+        yield Row(bs, workload.name, name, cost(rival))
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import median
 
 import torch
+
+from benchmarks.gpu.tables import Cost
 
 Call = Callable[[], object]
 
@@ -15,16 +16,6 @@ WARM_UP, BURSTS, CALLS, QUEUED = 3, 15, 20, 600
 
 BACKLOG_CYCLES = 20_000_000
 """A spin of about 10 ms, so that the queue never runs dry while a burst is dispatched."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """A call's cost; ``lead_us`` below 0 means that the host comes back after the GPU is done."""
-
-    gpu_us: float
-    host_us: float
-    launches: float
-    lead_us: float
 
 
 def cost(call: Call) -> Cost:
@@ -36,11 +27,12 @@ def cost(call: Call) -> Cost:
     # The queue holds about a thousand launches: a fuller one makes the host wait, which is no dispatch.
     calls = max(1, min(CALLS, int(QUEUED / max(launches, 1))))
     bursts = [_burst(call, calls) for _ in range(BURSTS)]
+    aside = torch.cuda.Stream()
     return Cost(
-        gpu_us=median(gpu for gpu, _ in bursts),
-        host_us=median(host for _, host in bursts),
+        gpu_us=round(median(gpu for gpu, _ in bursts), 2),
+        host_us=round(median(host for _, host in bursts), 2),
         launches=launches,
-        lead_us=median(_lead(call) for _ in range(BURSTS)),
+        lead_us=round(median(_lead(call, aside) for _ in range(BURSTS)), 1),
     )
 
 
@@ -58,15 +50,16 @@ def _burst(call: Call, calls: int) -> tuple[float, float]:
     return start.elapsed_time(end) * 1e3 / calls, host * 1e6 / calls
 
 
-def _lead(call: Call) -> float:
-    """µs from the call's return to the end of its work on the GPU, behind a spin."""
-    done = torch.cuda.Event()
+def _lead(call: Call, aside: torch.cuda.Stream) -> float:
+    """µs from the call's return, which an event on an idle stream marks, to the end of a spin before it."""
+    begun, drained, returned = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+    begun.record()
     torch.cuda._sleep(BACKLOG_CYCLES)
+    drained.record()
     call()
-    returned = time.perf_counter()
-    done.record()
-    done.synchronize()
-    return (time.perf_counter() - returned) * 1e6
+    returned.record(aside)
+    torch.cuda.synchronize()
+    return (begun.elapsed_time(drained) - begun.elapsed_time(returned)) * 1e3
 
 
 def _launches(call: Call) -> float:

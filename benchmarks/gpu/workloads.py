@@ -21,7 +21,7 @@ from jitaudit_kernels import (
     vocab_shard,
 )
 from jitaudit_kernels.policy import POLICIES, PolicyName
-from jitaudit_kernels.round import DecodeRound
+from jitaudit_kernels.round import DecodeRound, Readback
 
 Launch = Callable[..., object]
 
@@ -50,7 +50,7 @@ def workloads(bs: int) -> Iterator[Workload]:
     yield _chain_accept(bs)
     yield _verify_commit(bs)
     yield _compact_draft(bs)
-    yield from (_tree_build(bs, context, fill) for context in (1024, 65536) for fill in (True, False))
+    yield from (prefix_workload(bs, context, fill) for context in (1024, 65536) for fill in (True, False))
     yield _draft_topk(bs, 1)
     yield _draft_topk(bs, TOPK)
     yield _vocab_shard(bs)
@@ -228,7 +228,8 @@ def _compact_draft(bs: int) -> Workload:
     )
 
 
-def _tree_build(bs: int, context: int, fill: bool) -> Workload:
+def prefix_workload(bs: int, context: int, fill: bool) -> Workload:
+    """``build_tree`` with the whole mask, its prefix filled or left."""
     lens = _i32(bs).fill_(context)
     flags = {
         "topk": TOPK,
@@ -271,21 +272,22 @@ def _vocab_shard(bs: int) -> Workload:
 
 def _round(bs: int) -> Workload:
     """A round that accepts no draft, so that its requests stay short however often it is measured."""
-    rounds = {policy: _started_round(bs, policy) for policy in POLICIES}
+    rounds = {policy: started_round(bs, policy) for policy in POLICIES}
 
     def launch(*, policy: PolicyName) -> None:
         rounds[policy].launch(bs)
 
     rivals: dict[str, Launch] = {}
     if torch.cuda.is_available():
-        captured = _started_round(bs, "floored")
+        captured = started_round(bs, "floored")
         captured.launch(bs)
         captured.capture_tail(bs)
         rivals["captured tail"] = partial(captured.launch, bs)
     return Workload("round", launch, None, rivals)
 
 
-def _started_round(bs: int, policy: PolicyName) -> DecodeRound:
-    started = DecodeRound(bs, W, DEPTH, policy=policy)
+def started_round(bs: int, policy: PolicyName, readback: Readback = "sync") -> DecodeRound:
+    """A round of ``bs`` requests that accepts no draft."""
+    started = DecodeRound(bs, W, DEPTH, policy=policy, readback=readback)
     started.buffers.target_predict.fill_(-1)
     return started

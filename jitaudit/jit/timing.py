@@ -82,10 +82,17 @@ def synchronize() -> None:
 
 
 def peak_device_bytes() -> int:
-    """The most device memory that torch has held, in bytes."""
+    """The most device memory that torch has held since `forget_peak`, in bytes."""
     import torch
 
     return torch.cuda.max_memory_allocated()
+
+
+def forget_peak() -> None:
+    """Count peak device memory from here."""
+    import torch
+
+    torch.cuda.reset_peak_memory_stats()
 
 
 @contextmanager

@@ -91,6 +91,7 @@ def _rows(stalls: Stalls) -> Iterator[tuple[str, Callable[[Pass], str]]]:
     yield "longest stall, s", lambda one: _spread(one.longest)
     yield "compiles", lambda one: f"{one.variants:,}"
     if not stalls.offline:
+        yield "torch's own first use, s (apart)", lambda one: _spread(one.torch_first_use)
         yield "first pass p50, ms", lambda one: _spread(one.first_p50, 1e3)
         yield "first pass p95, ms", lambda one: _spread(one.first_p95, 1e3)
         yield "first pass p99, ms", lambda one: _spread(one.first_p99, 1e3)

@@ -1,8 +1,9 @@
 """Take a sweep's cases in serving order, in a fresh process, and time each: what stood still, for what, for how long.
 
-With a GPU the launches are real. Without one they are captured, and each new variant is really compiled at the case
-that reaches it: a case's seconds are then those of its compiles alone. What a process pays once whatever it compiles,
-hashing the Triton installation, is paid before.
+With a GPU the launches are real; before them every case runs twice with its Triton launches left out, so that the first
+use of torch itself (its lazily loaded kernels, its allocator) is timed apart. Without one they are captured, and each
+new variant is really compiled at the case that reaches it: a case's seconds are then those of its compiles alone. What
+a process pays once whatever it compiles, hashing the Triton installation, is paid before.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import importlib
 import resource
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -19,9 +20,11 @@ import msgspec
 from jitaudit.errors import RequestError
 from jitaudit.jit.capture import SeenVariant, capturing
 from jitaudit.jit.compiling import CompileFailed, compile_variant
+from jitaudit.jit.settling import without_launches
 from jitaudit.jit.timing import (
     Kind,
     Stopwatch,
+    forget_peak,
     hash_installation,
     peak_device_bytes,
     require_gpu,
@@ -88,6 +91,8 @@ class Served(msgspec.Struct, frozen=True):
     device_bytes: int | None
     partial: bool
     """Whether it was interrupted."""
+    torch_seconds: float = 0.0
+    """What torch itself took at first use, before the first pass."""
 
 
 def serve_cases(request: Serving, progress: Progress) -> Served:
@@ -108,6 +113,7 @@ def _serve(request: Serving, progress: Progress) -> Served:
         cases = list(_cases(loaded, request))
         if not cases:
             raise RequestError(f"{request.target.text}: no case has group {request.group}")
+        torch_seconds = _use_torch(cases) if request.gpu else 0.0
         if request.warm is not None and request.gpu:
             _warm_this_process(request.warm)
         watch.take()
@@ -129,7 +135,24 @@ def _serve(request: Serving, progress: Progress) -> Served:
         host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         device_bytes=peak_device_bytes() if request.gpu else None,
         partial=partial,
+        torch_seconds=torch_seconds,
     )
+
+
+def _use_torch(cases: Sequence[tuple[str, Callable[[], object]]]) -> float:
+    """Run the cases twice without Triton; return the seconds that the first time took longer."""
+    seconds = []
+    for _ in range(2):
+        begun = time.perf_counter()
+        with without_launches():
+            for _, call in cases:
+                with suppress(Exception):  # what a launch would have made is missing; the pass itself tells of errors
+                    call()
+        with suppress(RuntimeError):
+            synchronize()
+        seconds.append(time.perf_counter() - begun)
+    forget_peak()
+    return max(seconds[0] - seconds[1], 0.0)
 
 
 def _warm_this_process(manifest: Manifest) -> None:
