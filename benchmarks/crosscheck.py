@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import msgspec
@@ -78,25 +78,35 @@ def main() -> None:
     arguments = parser.parse_args()
     axes = dict(axis.split("=", 1) for axis in arguments.axis)
     targets = [(target, axes) for target in arguments.targets] + list(draw(SEED, arguments.drawn))
+    rows: list[Compared] = []
+    notes: list[str] = []
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        outcomes = list(pool.map(lambda asked: _crosscheck(*asked), targets))
-    rows = [row for outcome in outcomes for row in outcome.kernels]
-    notes = [note for outcome in outcomes for note in outcome.notes]
-    for row in rows:
-        print(f"{'EQUAL' if row.equal else 'DIFFERS'} {row.kernel} {row.group or ''} {row.predicted} {row.launched}")
-    for note in notes:
-        print(note)
+        for done in as_completed(pool.submit(_crosscheck, *target) for target in targets):
+            rows += done.result().kernels
+            notes += done.result().notes
+            for row in done.result().kernels:
+                verdict = "EQUAL" if row.equal else "DIFFERS"
+                print(
+                    f"{verdict} {row.target} {row.kernel} {row.group or ''} {row.predicted} {row.launched}", flush=True
+                )
+            for note in done.result().notes:
+                print(note, flush=True)
+            _write(arguments.output, len(targets), rows, notes)
     equal = sum(row.equal for row in rows)
     print(f"{equal} of {len(rows)} kernels have equal sets, {sum(row.predicted for row in rows)} keys predicted")
-    if arguments.output:
+    raise SystemExit(equal != len(rows) or not rows or bool(notes))
+
+
+def _write(output: Path | None, targets: int, rows: list[Compared], notes: list[str]) -> None:
+    """After each target, so that a cut-off run keeps what it has."""
+    if output is not None:
         report = {
             "conditions": conditions("benchmarks.crosscheck"),
-            "targets": len(targets),
-            "notes": notes,
-            "kernels": rows,
+            "targets": targets,
+            "notes": sorted(notes),
+            "kernels": sorted(rows, key=lambda row: (row.target, row.kernel, row.group or "")),
         }
-        arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
-    raise SystemExit(equal != len(rows) or not rows or bool(notes))
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
 
 
 def _crosscheck(target: str, axes: Mapping[str, str]) -> Outcome:

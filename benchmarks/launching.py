@@ -20,7 +20,7 @@ def main(progress: int, private: str) -> None:
         from triton.runtime.jit import JITFunction
 
         from jitaudit.jit.patching import patched
-        from jitaudit.jit.settling import zeroing
+        from jitaudit.jit.settling import zeroed
 
         launch = JITFunction.run
         with seeing() as capture:
@@ -30,7 +30,7 @@ def main(progress: int, private: str) -> None:
                 see(function, *args, **kwargs)
                 return launch(function, *args, **kwargs)
 
-            with patched([(JITFunction, "run", see_and_launch)]), zeroing():
+            with patched([(JITFunction, "run", see_and_launch)]), zeroed():
                 yield capture
 
     child.capturing_on_gpu = launching

@@ -74,6 +74,19 @@ def capturing(target: str) -> Iterator[Capture]:
 
 
 @contextmanager
+def importing(target: str) -> Iterator[None]:
+    """Stand in for a GPU while modules are imported, where torch sees none: some ask it, or put tensors on it, then."""
+    require_triton()
+    import torch
+
+    if torch.cuda.is_available():
+        yield
+        return
+    with capturing(target):
+        yield
+
+
+@contextmanager
 def capturing_on_gpu() -> Iterator[Capture]:
     """Capture launches on the GPU that is here: real tensors, and still nothing is compiled or launched.
 

@@ -73,6 +73,14 @@ class Winner(Noun, frozen=True):
     """The name of the GPU that it was measured on."""
 
 
+class Launched(Noun, frozen=True):
+    """A variant that tuning was seen to launch and that the manifest, which can't know the winner, does not have."""
+
+    kernel: str
+    group: str | None
+    key: VariantKey
+
+
 class Marker(Noun, frozen=True):
     """What one warm run left behind."""
 
@@ -83,6 +91,7 @@ class Marker(Noun, frozen=True):
     parts: Parts
     variants: tuple[Warmed, ...]
     winners: tuple[Winner, ...] = ()
+    launched: tuple[Launched, ...] = ()
 
 
 class Markers(msgspec.Struct, frozen=True):
@@ -130,12 +139,17 @@ def write_marker(path: Path, marker: Marker, staging: Path) -> None:
     write_durably(path, msgspec.json.encode(marker, order="deterministic"), staging)
 
 
-def add_winners(path: Path, measured: Iterable[Winner]) -> None:
-    """Add winners to a marker, in the place of those that were measured before. Raises OSError."""
+def add_tuning(path: Path, measured: Iterable[Winner], launched: Iterable[Launched]) -> None:
+    """Add what tuning found to a marker, winners in the place of those that were measured before. Raises OSError."""
     marker = msgspec.json.decode(path.read_bytes(), type=Marker)
     winners = {(winner.kernel, winner.group, winner.key): winner for winner in (*marker.winners, *measured)}
-    ordered = sorted(winners.values(), key=lambda winner: (winner.kernel, winner.group or "", winner.key))
-    write_marker(path, msgspec.structs.replace(marker, winners=tuple(ordered)), path.parent / "staging")
+    seen = {(one.kernel, one.group, one.key.text): one for one in (*marker.launched, *launched)}
+    tuned = msgspec.structs.replace(
+        marker,
+        winners=tuple(sorted(winners.values(), key=lambda winner: (winner.kernel, winner.group or "", winner.key))),
+        launched=tuple(sorted(seen.values(), key=lambda one: (one.kernel, one.group or "", one.key.text))),
+    )
+    write_marker(path, tuned, path.parent / "staging")
 
 
 def entry_name(digest: str) -> str:

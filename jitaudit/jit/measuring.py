@@ -1,14 +1,10 @@
-"""Launch kernels for real on the GPU that is here, over and over, and take medians.
-
-Inputs that a launcher leaves uninitialised are zero inside `zeroed`: indices then point at something that is there.
-"""
+"""Launch kernels for real on the GPU that is here, over and over, and take medians."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from jitaudit.jit.capture import run_options
@@ -56,19 +52,3 @@ def _host_times(call: Callable[[], None]) -> Iterator[float]:
         call()
         yield (time.perf_counter_ns() - start) / 1e3
     synchronize()
-
-
-@contextmanager
-def zeroed() -> Iterator[None]:
-    """Fill with zeros what torch would leave uninitialised."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    mode: Any = TorchDispatchMode  # torch leaves it untyped
-
-    class Zeroing(mode):  # type: ignore[misc]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            out = func(*args, **kwargs or {})
-            return out.zero_() if func._opname.startswith(("empty", "new_empty")) else out
-
-    with Zeroing():
-        yield

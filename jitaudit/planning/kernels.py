@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from jitaudit.jit import identity
+from jitaudit.jit.capture import importing
 from jitaudit.jit.rebuild import NotWarmable
 from jitaudit.model import Kernel, Manifest
 from jitaudit.planning.nouns import Cache, Sources
@@ -22,8 +23,9 @@ def find_kernels(manifest: Manifest, sources: Sources) -> tuple[Any, ...]:
 
     Imports their modules. Raises RequestError where a file that the user gave can't be loaded.
     """
-    files = dict(map(load_file, sources.files))
-    return tuple(_found(kernel, files) for kernel in manifest.kernels)
+    with importing(manifest.target):
+        files = dict(map(load_file, sources.files))
+        return tuple(_found(kernel, files) for kernel in manifest.kernels)
 
 
 def use_cache(cache: Cache) -> str | None:

@@ -20,7 +20,7 @@ import msgspec
 from jitaudit.errors import RequestError
 from jitaudit.jit.capture import SeenVariant, capturing
 from jitaudit.jit.compiling import CompileFailed, compile_variant
-from jitaudit.jit.settling import without_launches
+from jitaudit.jit.settling import without_launches, zeroed
 from jitaudit.jit.timing import (
     Kind,
     Stopwatch,
@@ -197,7 +197,7 @@ def _step(
 @contextmanager
 def _really(request: Serving, watch: Stopwatch) -> Iterator[Callable[[], None]]:
     require_gpu()
-    with timing_triton(watch):
+    with timing_triton(watch), zeroed():
         yield synchronize
 
 

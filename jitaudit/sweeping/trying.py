@@ -15,8 +15,9 @@ from jitaudit.errors import SetupError
 from jitaudit.jit import identity
 from jitaudit.jit.capture import Capture, SeenVariant, capturing, capturing_on_gpu, require_triton
 from jitaudit.jit.compiling import CompileFailed, compile_variant
-from jitaudit.jit.measuring import Run, measured, real_run, zeroed
+from jitaudit.jit.measuring import Run, measured, real_run
 from jitaudit.jit.remedying import BucketedCache, Pair, Treated, Trial, Trials
+from jitaudit.jit.settling import zeroed
 from jitaudit.jit.timing import require_gpu
 from jitaudit.model import AxisValue, Code, Remedy, Timing
 from jitaudit.sweeping.axes import Sweep, axis_text

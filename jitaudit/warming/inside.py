@@ -61,8 +61,9 @@ class _Warming:
         self._any_device = any_device
         self._waiting: list[Kernel] = []
         self._lock = threading.RLock()
-        markers = read_markers(cache_directory()).readable.values()
+        markers = list(read_markers(cache_directory()).readable.values())
         self._winners = [winner for marker in markers for winner in marker.winners]
+        self._launched = [launched for marker in markers for launched in marker.launched]
 
     def start(self) -> None:
         """Warm what is there, and follow what comes."""
@@ -94,6 +95,8 @@ class _Warming:
         self.warmth.ready += filled.ready
         self._fail(kernel, (filled.unknown | filled.failed).items())
         self._tune(kernel, function)
+        tuned = [seen.key for seen in self._launched if (seen.kernel, seen.group) == (kernel.id, kernel.group)]
+        self.warmth.ready += fill(function, tuned, self._device, load=self._load).ready
         return True
 
     def _tune(self, kernel: Kernel, function: Any) -> None:

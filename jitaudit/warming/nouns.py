@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from jitaudit.jit.marker import Winner
+from jitaudit.jit.marker import Launched, Winner
 from jitaudit.model import Manifest, VariantKey
 from jitaudit.planning import Cache, Sources, Unplanned
 
@@ -41,6 +41,7 @@ class Tuned(msgspec.Struct, frozen=True):
     """Cases whose launcher raised, a line each."""
     host_builds: int
     """What is still not built."""
+    launched: tuple[Launched, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True):

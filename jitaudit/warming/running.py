@@ -8,7 +8,7 @@ import msgspec
 
 from jitaudit.errors import RequestError, SetupError
 from jitaudit.jit.environment import gpus
-from jitaudit.jit.marker import add_winners
+from jitaudit.jit.marker import add_tuning
 from jitaudit.jit.trust import distrust
 from jitaudit.model import Manifest
 from jitaudit.planning import NO_THREADS, Cache, Sources
@@ -36,6 +36,6 @@ def _tuned(request: Request, warmed: Warming, progress: Progress) -> Warming:
     """With what launching adds: the winners go into the marker."""
     assert warmed.marker is not None
     tuned = ask("jitaudit.warming.tuning", request, Tuned, "jitaudit warm --gpu", progress)
-    add_winners(Path(warmed.marker), tuned.winners)
+    add_tuning(Path(warmed.marker), tuned.winners, tuned.launched)
     unknown = warmed.unknown_winners - len({(winner.kernel, winner.group, winner.key) for winner in tuned.winners})
     return msgspec.structs.replace(warmed, tuned=tuned, unknown_winners=max(0, unknown), host_builds=tuned.host_builds)

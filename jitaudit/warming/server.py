@@ -167,8 +167,9 @@ class _Cache:
         before = self._markers.readable.get(path.name)
         if not variants or (before is not None and before.variants == variants and before.parts == self._plan.parts):
             return str(path) if before is not None else None
-        winners = before.winners if before is not None else ()
-        marker = Marker(MARKER_VERSION, self._plan.target, str(self._directory), self._plan.parts, variants, winners)
+        marker = Marker(MARKER_VERSION, self._plan.target, str(self._directory), self._plan.parts, variants)
+        if before is not None:
+            marker = msgspec.structs.replace(marker, winners=before.winners, launched=before.launched)
         try:
             with staging_in(self._directory) as staging:
                 write_marker(path, marker, staging)

@@ -9,8 +9,10 @@ from typing import Any
 from jitaudit.jit.hostbuilds import host_builds
 from jitaudit.jit.inprocess import current_device, measured_winners
 from jitaudit.jit.living import living_tuners
-from jitaudit.jit.marker import Winner
+from jitaudit.jit.marker import Launched, Winner
+from jitaudit.jit.observing import Observation, observing
 from jitaudit.jit.rebuild import NotWarmable
+from jitaudit.jit.settling import zeroed
 from jitaudit.jit.timing import require_gpu, synchronize
 from jitaudit.model import Manifest
 from jitaudit.planning import find_kernels, plan, use_cache
@@ -29,12 +31,14 @@ def tune(request: Request, progress: Progress) -> Tuned:
     device, manifest = require_gpu(), request.manifest
     current_device(manifest.target)
     use_cache(request.cache)
-    raised = tuple(_launch(request.sources.targets, progress))
+    with observing() as observed, zeroed():
+        raised = tuple(_launch(request.sources.targets, progress))
     functions = find_kernels(manifest, request.sources)
     _, rebuilt = plan(manifest, functions)
     builds = host_builds(rebuilt.values(), manifest.target, Path(request.cache.path))
     missing = sum(not build.is_there for build in builds)
-    return Tuned(device, tuple(winners(manifest, functions, device)), raised, missing)
+    won = tuple(winners(manifest, functions, device))
+    return Tuned(device, won, raised, missing, tuple(launched(manifest, functions, observed)))
 
 
 def winners(manifest: Manifest, functions: Sequence[Any], device: str) -> Iterator[Winner]:
@@ -48,6 +52,20 @@ def winners(manifest: Manifest, functions: Sequence[Any], device: str) -> Iterat
             for key, config in measured_winners(tuner):
                 if key in wanted:
                     yield Winner(kernel.id, kernel.group, key, config, device)
+
+
+def launched(manifest: Manifest, functions: Sequence[Any], observed: Observation) -> Iterator[Launched]:
+    """What autotuned kernels were launched as, beside the benchmark runs, and the manifest does not have.
+
+    Where a tuning key is known already, the winner is launched on arguments that were never benchmarked; which of the
+    configs that is, no manifest can tell.
+    """
+    for kernel, function in zip(manifest.kernels, functions, strict=True):
+        if kernel.autotuner is not None and not isinstance(function, NotWarmable) and function in observed.seen:
+            known = {variant.key.text for variant in kernel.variants}
+            for text, variant in observed.seen[function].variants.items():
+                if text not in known:
+                    yield Launched(kernel.id, kernel.group, variant.key)
 
 
 def _launch(targets: Sequence[str], progress: Progress) -> Iterator[str]:

@@ -16,7 +16,7 @@ from forks import checked, in_fork, warmed
 import jitaudit
 from jitaudit.errors import RequestError, SetupError
 from jitaudit.jit import decoding
-from jitaudit.jit.marker import Winner, add_winners, read_markers, write_marker
+from jitaudit.jit.marker import Winner, add_tuning, read_markers, write_marker
 from jitaudit.jit.rebuild import compiling_for
 from jitaudit.jit.tuning import config_text
 from jitaudit.manifest import encode
@@ -271,7 +271,7 @@ def test_what_autotuners_measured_is_stored_and_ends_the_note(
         tuner = warm_kernels.tuned_kernel
         tuner.cache = {(8, "torch.float32"): tuner.configs[1], (999, "torch.float32"): tuner.configs[0]}
         found = tuple(winners(wanted, find_kernels(wanted, Sources()), "Some GPU"))
-        add_winners(Path(marker), found)
+        add_tuning(Path(marker), found)
         return Seen([], len(found))
 
     assert in_process(tmp_path, work).ready == 1  # a key that the manifest does not have is not kept

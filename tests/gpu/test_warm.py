@@ -30,7 +30,7 @@ WORKLOADS = [
     (f"{LAUNCHERS / 'fla_delta_rules.py'}::fused_recurrent_gdn", {"T": "1..8"}, None),
 ]
 TUNED = (f"{LAUNCHERS / 'fla_modules.py'}::rotary", {"T": "1..4"}, None)
-NOTHING: set[Kind] = set()
+NOTHING: set[tuple[Kind, str]] = set()
 
 
 def target() -> str:
@@ -59,20 +59,25 @@ def served(launcher: str, axes: dict[str, str], group: str | None, cache: Path, 
     return done
 
 
-def waits(done: Served) -> set[Kind]:
-    return {wait.kind for step in done.first for wait in step.waits}
+def waits(done: Served) -> set[tuple[Kind, str]]:
+    """Each kind of wait, and the kernel."""
+    return {(wait.kind, wait.kernel) for step in done.first for wait in step.waits}
+
+
+def kinds(done: Served) -> set[Kind]:
+    return {kind for kind, _ in waits(done)}
 
 
 @pytest.mark.parametrize(("launcher", "axes", "group"), WORKLOADS)
 def test_warmed_without_a_gpu_nothing_compiles_on_one(
     launcher: str, axes: dict[str, str], group: str | None, tmp_path: Path
 ) -> None:
-    assert "compile" in waits(served(launcher, axes, group, tmp_path / "empty"))  # so the check can fail
+    assert "compile" in kinds(served(launcher, axes, group, tmp_path / "empty"))  # so the check can fail
     manifest = probed(launcher, axes, group)
     warm_without_a_gpu(manifest, launcher, tmp_path / "cache")
     cold_process = served(launcher, axes, group, tmp_path / "cache")
-    assert "compile" not in waits(cold_process)
-    assert "module load" in waits(cold_process)
+    assert "compile" not in kinds(cold_process)
+    assert "module load" in kinds(cold_process)
     assert waits(served(launcher, axes, group, tmp_path / "cache", warm=manifest)) == NOTHING
 
 
@@ -83,7 +88,7 @@ def test_tuned_ahead_nothing_is_benchmarked(tmp_path: Path) -> None:
     cache = Cache(str(tmp_path / "cache"), "test")
     plain = warm_cache(manifest, sources, cache, Settings(jobs=os.cpu_count() or 1), lambda *progress: None)
     assert plain.unknown_winners
-    assert "benchmark" in waits(served(launcher, axes, group, tmp_path / "cache", warm=manifest))
+    assert "benchmark" in kinds(served(launcher, axes, group, tmp_path / "cache", warm=manifest))
     tuned = warm_cache(manifest, sources, cache, Settings(jobs=1, gpu=True), lambda *progress: None)
     assert tuned.tuned is not None
     assert (tuned.tuned.device, tuned.tuned.raised) == (torch.cuda.get_device_name(), ())
@@ -103,7 +108,7 @@ torch.compile(lambda x: (x * 2).relu())(torch.ones(64, device="cuda"))
 compiled = []
 knobs.compilation.listener = lambda **event: compiled.append(not event["cache_hit"])
 sweep_draft_seqlens(bs=7, policy="floored", steps=3, first_offset=1, dtype=torch.int32)
-print(os.environ.get("TRITON_CACHE_DIR", ""), compiled.count(True))
+print(os.environ.get("TRITON_CACHE_DIR", ""), compiled.count(True), flush=True)
 """
 
 
@@ -117,7 +122,9 @@ def test_inductor_moves_the_cache_and_a_warm_process_does_not_care(tmp_path: Pat
     manifests.write(manifest, path)
 
     def told(*command: str | Path) -> str:
-        done = subprocess.run([sys.executable, "-c", *command], env=environ, stdout=subprocess.PIPE, text=True)
+        python = (sys.executable, "-X", "faulthandler", "-c")
+        done = subprocess.run([*python, *command], env=environ, capture_output=True, text=True)
+        assert done.stdout, (done.returncode, done.stderr)
         return done.stdout
 
     jitaudit = "from jitaudit.cli import main; main()"
