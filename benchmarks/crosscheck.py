@@ -117,11 +117,16 @@ def _crosscheck(target: str, axes: Mapping[str, str]) -> Outcome:
     except JitauditError as error:
         return Outcome((), (f"{name}: {error}",))
     notes = tuple(
-        f"{name}: {sweep.verdict}, {sweep.counted} of {sweep.cases} cases launched"
+        f"{name}: {sweep.verdict}, {sweep.counted} of {sweep.cases} cases launched{_reason(launched)}"
         for sweep in launched.sweeps
         if sweep.verdict != "pass"
     )
     return Outcome(compare(name, predicted, launched), notes)
+
+
+def _reason(launched: Manifest) -> str:
+    """What the first finding about a case says."""
+    return next((f": {finding.message}" for finding in launched.findings if finding.case is not None), "")
 
 
 def _launch(target: str, axes: dict[str, str]) -> Manifest:

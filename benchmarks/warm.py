@@ -62,17 +62,19 @@ def main() -> None:
         _loop(manifests.read([arguments.loop]))
         return
     whole = run(["jitaudit_kernels"], "cuda:90", Narrowing(groups=("baseline",)))
-    rows = [_measure(drawn(whole, int(size))) for size in arguments.sizes.split(",")]
-    print("variants  loop s (start)  warm s (start)  ratio  CPU s ÷ cores  again s  check s")
-    for row in rows:
+    rows: list[Measured] = []
+    print("variants  loop s (start)  warm s (start)  ratio  CPU s ÷ cores  again s  check s", flush=True)
+    for size in arguments.sizes.split(","):
+        rows.append(row := _measure(drawn(whole, int(size))))
         ideal = row.compile_cpu / len(os.sched_getaffinity(0))
         print(
             f"{row.variants:8}  {row.loop:6.1f} ({row.loop_start:.1f})  {row.warm:6.1f} ({row.warm_start:.1f})"
-            f"  {row.ratio:5.1f}  {ideal:13.1f}  {row.again:7.1f}  {row.check:7.1f}"
+            f"  {row.ratio:5.1f}  {ideal:13.1f}  {row.again:7.1f}  {row.check:7.1f}",
+            flush=True,
         )
-    if arguments.output:
-        report = {"conditions": conditions("benchmarks.warm"), "rows": rows}
-        arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+        if arguments.output:  # after each, so that a cut-off run keeps what it has
+            report = {"conditions": conditions("benchmarks.warm"), "rows": rows}
+            arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
 
 
 def drawn(manifest: Manifest, size: int) -> Manifest:

@@ -271,7 +271,7 @@ def test_what_autotuners_measured_is_stored_and_ends_the_note(
         tuner = warm_kernels.tuned_kernel
         tuner.cache = {(8, "torch.float32"): tuner.configs[1], (999, "torch.float32"): tuner.configs[0]}
         found = tuple(winners(wanted, find_kernels(wanted, Sources()), "Some GPU"))
-        add_tuning(Path(marker), found)
+        add_tuning(Path(marker), found, [])
         return Seen([], len(found))
 
     assert in_process(tmp_path, work).ready == 1  # a key that the manifest does not have is not kept
