@@ -10,6 +10,7 @@ from benchmarks.report.measured import Measured, named
 
 matplotlib.use("svg")
 matplotlib.rcParams |= {"svg.hashsalt": "jitaudit", "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False}
+matplotlib.rcParams["axes.spines.right"] = False
 
 from matplotlib import pyplot  # noqa: E402  # the backend comes first
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.report.figures import Figure, figures
+from benchmarks.report.figures import OFFLINE, Figure, figures
 from benchmarks.report.measured import Measured, batches, by_kernel, costs, moving, named, ratios, workloads
 from jitaudit.report.stall import markdown as stall_markdown
 
 HEADLINES = (
     "variants, all shipped kernels, default axes",
     "one-time cost, the kernels that the batch moves, floored against baseline",
+    OFFLINE,
     "one-time cost, floored and warmed in the process, against baseline",
     "longest stall of a warmed first pass",
     "predicted keys = keys of real launches, shipped kernels",
