@@ -6,7 +6,7 @@ import msgspec
 
 from jitaudit.checking.rules import Code
 from jitaudit.model import Manifest, VariantKey
-from jitaudit.planning import Cache, Sources
+from jitaudit.planning import Cache, Sources, Untuned
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -43,14 +43,6 @@ class Miss(msgspec.Struct, frozen=True):
     """Every part in which the nearest recorded hash differs from the one here."""
     nearest: tuple[VariantKey, ...] = ()
     """The recorded keys of the kernel that are closest, ties and all; the key itself where it was warmed otherwise."""
-
-
-class Untuned(msgspec.Struct, frozen=True):
-    """Tuning keys of a kernel whose first launch benchmarks, for no winner is stored."""
-
-    kernel: str
-    group: str | None
-    keys: tuple[tuple[str, ...], ...]
 
 
 class Notice(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from jitaudit.checking.nouns import Checked, Difference, Miss, Notice, Request, Untuned
+from jitaudit.checking.nouns import Checked, Difference, Miss, Notice, Request
 from jitaudit.checking.reasons import Recorded, miss
 from jitaudit.checking.rules import NEXT, RULES
 from jitaudit.jit.capture import require_triton
@@ -17,7 +17,6 @@ from jitaudit.jit.lookup import Whole
 from jitaudit.jit.marker import Markers, read_markers
 from jitaudit.jit.rebuild import Rebuilt, always_compiles, compiling_for
 from jitaudit.jit.target import require_target
-from jitaudit.model import Manifest
 from jitaudit.planning import (
     Plan,
     Planned,
@@ -27,7 +26,7 @@ from jitaudit.planning import (
     forget_working_directory,
     plan,
     survey,
-    untuned_keys,
+    untuned,
     use_cache,
 )
 from jitaudit.sweeping.process import Progress, serve
@@ -52,6 +51,7 @@ def check_directory(request: Request, progress: Progress) -> Checked:
         planned, rebuilt = plan(request.manifest, functions)
         markers = read_markers(directory)
         misses = tuple(_misses(planned, directory, markers))
+        not_tuned = tuple(untuned(request.manifest, functions, markers))
         warnings = (*_moved(moved), *_unreadable(markers), *_builds(rebuilt, planned.target, directory))
     missed = sum(miss.variants for miss in misses)
     return Checked(
@@ -59,7 +59,7 @@ def check_directory(request: Request, progress: Progress) -> Checked:
         cache=request.cache,
         hits=sum(len(kernel.variants) for kernel in request.manifest.kernels) - missed,
         misses=misses,
-        untuned=tuple(_untuned(request.manifest, markers)),
+        untuned=not_tuned,
         warnings=warnings,
         start_seconds=started - began,
         check_seconds=time.monotonic() - started,
@@ -101,12 +101,6 @@ def _entries(directory: Path) -> Iterable[Entry]:
     if not directory.is_dir():
         return ()
     return [found.content for found in read_cache(str(directory)) if isinstance(found.content, Entry)]
-
-
-def _untuned(manifest: Manifest, markers: Markers) -> Iterator[Untuned]:
-    for kernel in manifest.kernels:
-        if keys := untuned_keys(kernel, markers):
-            yield Untuned(kernel.id, kernel.group, keys)
 
 
 def _moved(directory: str | None) -> Iterator[Notice]:

@@ -8,7 +8,7 @@ of a new one is warm, the kernel is there before Triton looks for it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,28 @@ def restore_winner(tuner: Any, key: tuple[str, ...], config: str) -> bool:
         return False
     tuner.cache.setdefault(tuple(decoding.value(text) for text in key), found)
     return True
+
+
+def recall_winner(tuner: Any, key: tuple[str, ...], configs: Sequence[str]) -> bool:
+    """Whether an autotuner knows a winner, from Triton's own results of tuning on disk too, where it keeps them.
+
+    `configs`: those that survive pruning at this key, in their order: Triton files its results under them.
+    """
+    values = tuple(decoding.value(text) for text in key)
+    if values in tuner.cache or not getattr(tuner, "cache_results", False):
+        return values in tuner.cache
+    known = {config_text(config): config for config in tuner.configs}
+    if not known.keys() >= set(configs):
+        return False
+    try:
+        tuner.check_disk_cache(values, [known[text] for text in configs], _refuse_to_benchmark)
+    except Exception:  # nothing is there, or nothing that Triton can read
+        return False
+    return values in tuner.cache
+
+
+def _refuse_to_benchmark() -> None:
+    raise LookupError("no results on disk")
 
 
 def measured_winners(tuner: Any) -> Iterator[tuple[tuple[str, ...], str]]:

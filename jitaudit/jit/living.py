@@ -42,6 +42,14 @@ def living_tuners() -> Iterator[tuple[Any, Any]]:
             yield tuner, function
 
 
+def tuners_by_function() -> dict[Any, list[Any]]:
+    """Each `JITFunction` that is tuned, and its autotuners."""
+    tuners: dict[Any, list[Any]] = {}
+    for tuner, function in living_tuners():
+        tuners.setdefault(function, []).append(tuner)
+    return tuners
+
+
 def follow_new_kernels(made: Callable[[Any], object]) -> Callable[[], None]:
     """Have `made` called with each `JITFunction` that is made from now on; what ends it again.
 

@@ -5,9 +5,10 @@ data: it names installed modules, never files. A file is loaded only when the us
 """
 
 from jitaudit.planning.kernels import find_kernels, forget_working_directory, use_cache
-from jitaudit.planning.nouns import Cache, Plan, Planned, Sources, Unplanned
-from jitaudit.planning.plans import brief, plan, survey, untuned_keys
+from jitaudit.planning.nouns import Cache, Plan, Planned, Sources, Unplanned, Untuned
+from jitaudit.planning.plans import brief, plan, survey
 from jitaudit.planning.requests import NO_THREADS, cache_here, wanted
+from jitaudit.planning.tuned import surviving, untuned
 
 __all__ = [
     "NO_THREADS",
@@ -16,13 +17,15 @@ __all__ = [
     "Planned",
     "Sources",
     "Unplanned",
+    "Untuned",
     "brief",
     "cache_here",
     "find_kernels",
     "forget_working_directory",
     "plan",
     "survey",
-    "untuned_keys",
+    "surviving",
+    "untuned",
     "use_cache",
     "wanted",
 ]

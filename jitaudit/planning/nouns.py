@@ -69,3 +69,11 @@ class Plan(msgspec.Struct, frozen=True):
     def distinct(self) -> dict[str, Planned]:
         """One variant for each disk hash."""
         return {variant.hash: variant for variant in reversed(self.planned)}
+
+
+class Untuned(msgspec.Struct, frozen=True):
+    """Tuning keys of a kernel whose first launch benchmarks, for no winner is stored."""
+
+    kernel: str
+    group: str | None
+    keys: tuple[tuple[str, ...], ...]

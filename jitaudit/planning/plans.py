@@ -11,7 +11,6 @@ from typing import Any
 from jitaudit.boxes import expand
 from jitaudit.jit import identity
 from jitaudit.jit.lookup import Broken, Whole, look_up
-from jitaudit.jit.marker import Markers
 from jitaudit.jit.rebuild import NotWarmable, Rebuilder, Rebuilt, hashed_parts
 from jitaudit.model import Box, Kernel, Manifest, Variant, VariantKey
 from jitaudit.planning.nouns import Plan, Planned, Unplanned
@@ -53,18 +52,6 @@ def survey(plan: Plan, directory: Path, listed: Mapping[str, Mapping[str, str]])
         digest: look_up(directory, digest, variant.name, listed.get(digest, {}))
         for digest, variant in plan.distinct.items()
     }
-
-
-def untuned_keys(kernel: Kernel, markers: Markers) -> tuple[tuple[str, ...], ...]:
-    """The kernel's tuning keys that have several configs to benchmark and, in no marker, a winner."""
-    known = {
-        winner.key
-        for marker in markers.readable.values()
-        for winner in marker.winners
-        if (winner.kernel, winner.group) == (kernel.id, kernel.group)
-    }
-    tuning_keys = kernel.autotuner.tuning_keys if kernel.autotuner else ()
-    return tuple(tuning.key for tuning in tuning_keys if len(tuning.configs) > 1 and tuning.key not in known)
 
 
 def brief(plan: Plan) -> dict[str, str]:

@@ -11,12 +11,12 @@ from typing import Any
 from jitaudit import manifest as manifests
 from jitaudit.configuration import kernel_name
 from jitaudit.jit.capture import require_triton
-from jitaudit.jit.inprocess import cache_directory, current_device, device_name, fill, restore_winner
+from jitaudit.jit.inprocess import cache_directory, current_device, device_name, fill, recall_winner, restore_winner
 from jitaudit.jit.living import follow_new_kernels, is_kernel, living_kernels, living_tuners
 from jitaudit.jit.marker import read_markers
 from jitaudit.jit.rebuild import NotWarmable
 from jitaudit.model import Kernel, Manifest
-from jitaudit.planning import Sources, find_kernels
+from jitaudit.planning import Sources, find_kernels, surviving
 
 
 @dataclass
@@ -100,9 +100,15 @@ class _Warming:
         return True
 
     def _tune(self, kernel: Kernel, function: Any) -> None:
-        """Give the kernel's autotuners the winners that were measured."""
+        """Give the kernel's autotuners the winners that were measured, those of Triton's own results too."""
+        if kernel.autotuner is None:
+            return
         winners = [w for w in self._winners if (w.kernel, w.group) == (kernel.id, kernel.group)]
-        for tuner in [tuner for tuner, tuned in living_tuners() if tuned is function] if winners else ():
+        stored = {winner.key for winner in winners}
+        for tuner in [tuner for tuner, tuned in living_tuners() if tuned is function]:
+            for tuning in kernel.autotuner.tuning_keys:
+                if tuning.key not in stored:
+                    self.warmth.tuned += recall_winner(tuner, tuning.key, surviving(kernel, tuning))
             for winner in winners:
                 name = f"tuning key {', '.join(winner.key)}"
                 if winner.device != device_name() and not self._any_device:

@@ -35,7 +35,7 @@ from jitaudit.planning import (
     forget_working_directory,
     plan,
     survey,
-    untuned_keys,
+    untuned,
     use_cache,
 )
 from jitaudit.sweeping.process import Progress, serve
@@ -70,6 +70,7 @@ def warm_directory(request: Request, progress: Progress) -> Warming:
         clock.append(time.monotonic())
         done = cache.complete(rebuilt, progress)
         builds = host_builds(rebuilt.values(), planned.target, Path(request.cache.path))
+        unknown_winners = sum(len(one.keys) for one in untuned(request.manifest, functions, cache.markers))
         clock.append(time.monotonic())
         marker = cache.mark(done)
     start, look, compiling = (after - before for before, after in pairwise(clock))
@@ -90,7 +91,7 @@ def warm_directory(request: Request, progress: Progress) -> Warming:
         cpu_seconds=done.cpu_seconds,
         marker=marker,
         stopped=done.stopped,
-        unknown_winners=cache.unknown_winners(),
+        unknown_winners=unknown_winners,
         host_builds=sum(not build.is_there for build in builds),
         compiler=c_compiler().path,
         notes=tuple(cache.notes),
@@ -104,8 +105,8 @@ class _Cache:
         self._request = request
         self._plan = plan
         self._directory = Path(request.cache.path)
-        self._markers = read_markers(self._directory)
-        self._listed = self._markers.files()
+        self.markers = read_markers(self._directory)
+        self._listed = self.markers.files()
         self._broken: dict[str, Broken] = {}
         self.present: dict[str, dict[str, str]] = {}
         """Disk hash → files, of what was there."""
@@ -118,7 +119,7 @@ class _Cache:
         self.damage = {
             digest: Damage(names[digest].kernel, found.file, found.detail) for digest, found in self._broken.items()
         }
-        self.notes = [f"{path} can't be read and is ignored" for path in self._markers.unreadable]
+        self.notes = [f"{path} can't be read and is ignored" for path in self.markers.unreadable]
 
     def complete(self, rebuilt: Mapping[str, Rebuilt], progress: Progress) -> Compiled:
         """Compile what is missing; what is damaged too, once it is set aside, where that is asked for."""
@@ -151,11 +152,6 @@ class _Cache:
             aside = str(set_aside(self._directory, entry_name(digest)))
             self.damage[digest] = msgspec.structs.replace(damage, aside=aside)
 
-    def unknown_winners(self) -> int:
-        """Tuning keys of the manifest for which no marker has a winner."""
-        kernels = self._request.manifest.kernels
-        return sum(len(untuned_keys(kernel, self._markers)) for kernel in kernels)
-
     def mark(self, done: Compiled) -> str | None:
         """Write the marker, where it does not say the same already; where it stands."""
         unrepaired = {digest: self._listed[digest] for digest in self._broken if digest in self._listed}
@@ -164,7 +160,7 @@ class _Cache:
         keys = [(kernel, group, key) for (kernel, group, _), key in asked.items()]
         path = marker_path(self._directory, keys, self._plan.target)
         variants = tuple(_warmed(self._plan.planned, files, done.failures))
-        before = self._markers.readable.get(path.name)
+        before = self.markers.readable.get(path.name)
         if not variants or (before is not None and before.variants == variants and before.parts == self._plan.parts):
             return str(path) if before is not None else None
         marker = Marker(MARKER_VERSION, self._plan.target, str(self._directory), self._plan.parts, variants)

@@ -252,3 +252,27 @@ def test_a_kernel_in_a_file_needs_that_file(tmp_path: Path) -> None:
     told = run("warm", tmp_path / "m.json", *cache, code=1)
     assert "mine.py:cast_kernel (2 variants): it lives in the file mine.py: give that file with --sweeps" in told
     assert "1 compiled" in run("warm", tmp_path / "m.json", "--sweeps", project / "mine.py", *cache, code=1)
+
+
+ON_THE_GPU_AT_IMPORT = """
+import torch, triton, triton.language as tl, jitaudit
+
+TABLE = torch.zeros(4, device="cuda")
+
+@triton.jit
+def read_kernel(table_ptr, n):
+    tl.store(table_ptr, n)
+
+@jitaudit.sweep(n=[1, 2])
+def read(n):
+    read_kernel[(1,)](TABLE, n)
+"""
+
+
+def test_a_file_that_puts_a_tensor_on_the_gpu_when_it_is_imported(tmp_path: Path) -> None:
+    """As modules of real libraries do; probe stands in for the GPU, and so must what imports the file again."""
+    (tmp_path / "sweeps.py").write_text(ON_THE_GPU_AT_IMPORT)
+    given = "--sweeps", tmp_path / "sweeps.py", "--cache-dir", tmp_path / "cache"
+    run("probe", tmp_path / "sweeps.py", "-o", tmp_path / "m.json")
+    assert "2 compiled" in run("warm", tmp_path / "m.json", *given)
+    assert "HIT" in run("check", tmp_path / "m.json", *given)
