@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from jitaudit.boxes import Point, group_of, quoted, read_range
+from jitaudit.boxes import Point, compact, expand, group_of, quoted, read_range
 from jitaudit.errors import RequestError
 from jitaudit.model import AxisValue
 
@@ -53,6 +53,15 @@ class Sweep:
         if groups and self.compare:
             axes[self.compare] = tuple(v for v in axes[self.compare] if group_name(v) in groups)
         return Sweep(self.function, axes, self.compare, self.where)
+
+    def as_recorded(self, axes: dict[str, tuple[AxisValue, ...]]) -> Sweep:
+        """The same sweep over the values that a manifest has of its axes."""
+        moved = {}
+        for name, declared in self.axes.items():
+            texts = tuple(map(axis_text, declared))
+            if name in axes and set(map(str, expand(axes[name]))) != set(map(str, texts)):
+                moved[name] = ",".join(map(str, compact(expand(axes[name]))))
+        return self.with_axes(moved)
 
     def cases(self) -> Iterator[tuple[Point, dict[str, Any]]]:
         """Each case that `where` admits: its position on every axis, and its values by name."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from jitaudit.boxes import compact, expand
 from jitaudit.errors import SetupError
 from jitaudit.jit import identity
 from jitaudit.jit.capture import Capture, SeenVariant, capturing, capturing_on_gpu, require_triton
@@ -20,7 +19,7 @@ from jitaudit.jit.remedying import BucketedCache, Pair, Treated, Trial, Trials
 from jitaudit.jit.settling import zeroed
 from jitaudit.jit.timing import require_gpu
 from jitaudit.model import AxisValue, Code, Remedy, Timing
-from jitaudit.sweeping.axes import Sweep, axis_text
+from jitaudit.sweeping.axes import Sweep
 from jitaudit.sweeping.forking import KeptFolder, in_fork
 from jitaudit.sweeping.hosts import read_host_values
 from jitaudit.sweeping.one_sweep import Part, SweepRunner
@@ -164,17 +163,7 @@ def _sweeps(loaded: Loaded, request: Trying) -> Iterator[tuple[str, Sweep]]:
         if request.sweeps is None:
             yield name, sweep.with_axes(request.narrowing.axes, request.narrowing.groups)
         elif name in request.sweeps:
-            yield name, sweep.with_axes(_moved(sweep, request.sweeps[name]))
-
-
-def _moved(sweep: Sweep, axes: dict[str, tuple[AxisValue, ...]]) -> dict[str, str]:
-    """The axes that a manifest has over other values than the sweep declares, as ``--axis`` has them."""
-    moved = {}
-    for name, declared in sweep.axes.items():
-        texts = tuple(map(axis_text, declared))
-        if name in axes and set(map(str, expand(axes[name]))) != set(map(str, texts)):
-            moved[name] = ",".join(map(str, compact(expand(axes[name]))))
-    return moved
+            yield name, sweep.as_recorded(request.sweeps[name])
 
 
 def _part(

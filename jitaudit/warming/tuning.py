@@ -16,6 +16,7 @@ from jitaudit.jit.settling import zeroed
 from jitaudit.jit.timing import require_gpu, synchronize
 from jitaudit.model import Manifest
 from jitaudit.planning import find_kernels, plan, use_cache
+from jitaudit.sweeping.axes import Sweep
 from jitaudit.sweeping.process import Progress, serve
 from jitaudit.sweeping.targets import load, read_target
 from jitaudit.warming.nouns import Request, Tuned
@@ -32,7 +33,7 @@ def tune(request: Request, progress: Progress) -> Tuned:
     current_device(manifest.target)
     use_cache(request.cache)
     with observing() as observed, zeroed():
-        raised = tuple(_launch(request.sources.targets, progress))
+        raised = tuple(_launch(request.sources.targets, manifest, progress))
     functions = find_kernels(manifest, request.sources)
     _, rebuilt = plan(manifest, functions)
     builds = host_builds(rebuilt.values(), manifest.target, Path(request.cache.path))
@@ -68,10 +69,16 @@ def launched(manifest: Manifest, functions: Sequence[Any], observed: Observation
                     yield Launched(kernel.id, kernel.group, variant.key)
 
 
-def _launch(targets: Sequence[str], progress: Progress) -> Iterator[str]:
-    """Run the cases of every sweep; those that raise, a line each."""
+def recorded(sweeps: dict[str, Sweep], manifest: Manifest) -> dict[str, Sweep]:
+    """The sweeps that the manifest was made from, over its axes; all as they are where it names none of them."""
+    axes = {run.name: run.axes for run in manifest.sweeps}
+    return {name: sweep.as_recorded(axes[name]) for name, sweep in sweeps.items() if name in axes} or sweeps
+
+
+def _launch(targets: Sequence[str], manifest: Manifest, progress: Progress) -> Iterator[str]:
+    """Run the cases of the manifest's sweeps; those that raise, a line each."""
     for text in targets:
-        for name, sweep in load(read_target(text)).sweeps.items():
+        for name, sweep in recorded(load(read_target(text)).sweeps, manifest).items():
             cases = list(sweep.cases())
             for number, (_, case) in enumerate(cases):
                 try:

@@ -16,8 +16,8 @@ from jitaudit.jit.rebuild import compiling_for
 from jitaudit.model import Kernel, Manifest, VariantKey
 from jitaudit.planning import Sources, find_kernels
 from jitaudit.probing import Probe
-from jitaudit.sweeping import Narrowing
-from jitaudit.warming.tuning import launched
+from jitaudit.sweeping import Narrowing, run
+from jitaudit.warming.tuning import launched, recorded
 
 pytestmark = pytest.mark.matrix
 
@@ -128,6 +128,16 @@ def test_what_was_launched_is_what_the_manifest_does_not_have(manifest: Manifest
         kernel, variants=(msgspec.structs.replace(kernel.variants[0], key=new.key), *kernel.variants)
     )
     assert list(launched(_of(manifest, known), functions, observed)) == []
+
+
+def test_the_cases_that_were_counted_are_launched() -> None:
+    import warm_kernels
+
+    counted = run([f"{warm_kernels.__file__}::tuned"], "cuda:90", Narrowing(axes={"n": "24,40"}))
+    sweeps = {"elsewhere:copy": warm_kernels.copy, counted.sweeps[0].name: warm_kernels.tuned}
+    (chosen,) = recorded(sweeps, counted).values()
+    assert [case for _, case in chosen.cases()] == [{"n": 24}, {"n": 40}]
+    assert recorded({"elsewhere:copy": warm_kernels.copy}, counted) == {"elsewhere:copy": warm_kernels.copy}
 
 
 def _of(manifest: Manifest, kernel: Kernel) -> Manifest:
