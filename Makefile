@@ -33,7 +33,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.warm
 
 bench-gpu:
-	$(PYTHON) -m benchmarks.gpu -o reports/kernels.md
+	$(PYTHON) -m benchmarks.gpu -o reports/bench.json
 
 # All that later wants a GPU, as one script; with none it measures the compile part.
 evidence:

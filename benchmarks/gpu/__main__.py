@@ -1,6 +1,6 @@
 """Measure every kernel against its eager chain, its baseline policy and its rivals; whole rounds; the mask's prefix.
 
-`python -m benchmarks.gpu [-o reports/bench-h200.json] [--batch 1,8,64,256]`; the tables go to a .md beside it.
+`python -m benchmarks.gpu [-o reports/bench.json] [--batch 1,8,64,256]`; the tables go to a .md beside it.
 """
 
 from __future__ import annotations
