@@ -6,11 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-import torch
 
 from jitaudit.errors import RequestError
 from jitaudit.explaining import confirming, explain_manifest
-from jitaudit.jit.measuring import zeroed
 from jitaudit.model import Code, Remedy, Timing
 from jitaudit.pricing import price
 from jitaudit.probing import Probe
@@ -70,14 +68,3 @@ def test_a_fault_costs_its_own_sweep_alone(compiled, monkeypatch: pytest.MonkeyP
     measured = confirming.measure(compiled, [PLACE], lambda *progress: None)
     assert measured.notes == ("not measured: its process ended with code -6 and no answer",)
     assert measured.kernels == compiled.kernels
-
-
-def test_inputs_are_zero():
-    with zeroed():
-        made = [
-            torch.empty(64),
-            torch.empty_like(torch.ones(8)),
-            torch.ones(3).new_empty(5),
-            torch.empty_strided((4,), (2,)),
-        ]
-    assert all(not tensor.any() for tensor in made)

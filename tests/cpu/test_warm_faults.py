@@ -172,8 +172,12 @@ def warm_and_die(manifest: Manifest, directory: Path, at: int) -> int:
                 setattr(os, name, counted(getattr(os, name), shared, at, server))
             return warm_here(manifest, directory, jobs=1)
 
+        alive, held = os.pipe()  # every process of the run holds an end: the locks of the killed are free at its end
         with suppress(ChildProcessError):
             in_fork(work, Warming)
+        os.close(held)
+        assert os.read(alive, 1) == b""
+        os.close(alive)
         return int.from_bytes(shared[:4], "little")
 
 
