@@ -116,7 +116,9 @@ class _Confirming:
         self._explanation, self._target = explanation, manifest.target
         self._places, self._progress = places, progress
         self._kernels = {(kernel.id, kernel.group): kernel for kernel in manifest.kernels}
-        self._remedies = {name: Remedies(kernel, manifest.sweeps) for name, kernel in self._kernels.items()}
+        self._remedies = {
+            name: Remedies(kernel, manifest.sweeps, manifest.target) for name, kernel in self._kernels.items()
+        }
         self._excluded: dict[Name, set[Remedy]] = {name: set() for name in self._kernels}
         self._outcomes: dict[Name, dict[tuple[Remedy, ...], Outcome]] = {name: {} for name in self._kernels}
         self._notes: list[str] = []

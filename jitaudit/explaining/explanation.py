@@ -90,7 +90,7 @@ def explain_manifest(manifest: Manifest) -> Explanation:
     explained: list[Explained] = []
     findings: list[Finding] = []
     for kernel in manifest.kernels:
-        remedies = Remedies(kernel, manifest.sweeps)
+        remedies = Remedies(kernel, manifest.sweeps, manifest.target)
         explained.append(explain_kernel(kernel, remedies))
         findings += judge_kernel(remedies.reach)
     return Explanation(

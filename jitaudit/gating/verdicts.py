@@ -144,7 +144,7 @@ def loose(verdicts: Sequence[Verdict], configuration: Configuration, scope: Scop
 def _on_kernel(
     kernel: Kernel, manifest: Manifest, drift: Drift | None, configuration: Configuration, advice: words.Advice
 ) -> Verdict:
-    remedies = Remedies(kernel, manifest.sweeps)
+    remedies = Remedies(kernel, manifest.sweeps, manifest.target)
     budget = configuration.budget_of(kernel.id, kernel.group)
     command = advice.explain(kernel.id, manifest.target)
     verdict = Verdict(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,45 @@ def kernel_id(function: Any, root: Path, file_modules: dict[str, Path]) -> str:
     """``module:qualname``; for a module that was loaded from a file target, its posix path relative to `root`."""
     module = function.fn.__module__
     path = file_modules.get(module)
-    return f"{module if path is None else file_name(path, root)}:{function.fn.__qualname__}"
+    return f"{module if path is None else file_name(path, root)}:{qualname(function)}"
+
+
+def qualname(function: Any) -> str:
+    """Its name, and for a closure what it captured: Triton compiles it again for another value of that.
+
+    ``make.<locals>.scale_kernel(FACTOR=3)``. Values that are neither plain nor kernels are told by their type alone.
+    """
+    return _qualname(function.fn, _DEPTH)
+
+
+_DEPTH = 3
+"""Of closures that capture closures: one may capture itself."""
+
+_LONGEST = 80
+
+
+def _qualname(source: Any, depth: int) -> str:
+    captured = inspect.getclosurevars(source).nonlocals if source.__closure__ and depth else {}
+    if not captured:
+        return str(source.__qualname__)
+    text = ", ".join(f"{name}={_captured_text(value, depth)}" for name, value in sorted(captured.items()))
+    if len(text) > _LONGEST:
+        text = f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return f"{source.__qualname__}({text})"
+
+
+def _captured_text(value: Any, depth: int) -> str:
+    import triton.language as tl
+    from triton.runtime.jit import JITCallable
+
+    if isinstance(value, tl.constexpr):
+        value = value.value
+    if isinstance(value, JITCallable):
+        return _qualname(value.fn, depth - 1)
+    if isinstance(value, tuple | list):
+        return f"({', '.join(_captured_text(item, depth) for item in value)})"
+    plain = value is None or isinstance(value, bool | int | float | str | tl.dtype)
+    return repr(value) if plain else type(value).__name__
 
 
 def file_name(path: Path, root: Path) -> str:
@@ -79,4 +118,6 @@ def source_digest(function: Any) -> str:
 def called_names(function: Any) -> set[str]:
     """Every name that the kernel's body mentions, attributes included: what it may call."""
     nodes = list(ast.walk(function_body(function)))
-    return {n.id for n in nodes if isinstance(n, ast.Name)} | {n.attr for n in nodes if isinstance(n, ast.Attribute)}
+    names = {n.id for n in nodes if isinstance(n, ast.Name)} | {n.attr for n in nodes if isinstance(n, ast.Attribute)}
+    captured = inspect.getclosurevars(function.fn).nonlocals if function.fn.__closure__ else {}
+    return names | {getattr(value, "__name__", name) for name, value in captured.items()}

@@ -17,6 +17,11 @@ def changed_options(backend: str, fields: dict[str, object]) -> Iterator[tuple[s
             yield name, value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
+def default_option(backend: str, name: str) -> Scalar:
+    """What a launch has that does not set the option; None where that is unknown or nothing."""
+    return (_DEFAULTS | _BACKEND_DEFAULTS.get(backend, {})).get(name)
+
+
 _DEFAULTS: dict[str, Scalar] = {
     "num_warps": 4,
     "num_ctas": 1,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+from jitaudit.jit.launch_options import default_option
 from jitaudit.judging.reach import Column, Reach
 from jitaudit.judging.rewriting import number_of, rewritten
 from jitaudit.model import Cause, CauseKind, Kernel, ParameterUse, Remedy, SweepRun
@@ -21,8 +22,9 @@ _WIDEST = ("i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "fp64", "fp32",
 class Remedies:
     """A kernel's remedies, and what any set of them comes to."""
 
-    def __init__(self, kernel: Kernel, sweeps: Sequence[SweepRun]) -> None:
+    def __init__(self, kernel: Kernel, sweeps: Sequence[SweepRun], target: str = "cuda:90") -> None:
         self.reach = Reach(kernel, sweeps)
+        self._backend = target.partition(":")[0]
         self._uses = {parameter.name: parameter.use for parameter in kernel.parameters}
         self._listed: dict[str, Remedy] = {}
         """What the kernel does already: it acts on what a remedy passes, too."""
@@ -132,8 +134,9 @@ class Remedies:
     def _remedies(self, cause: Cause) -> Iterator[Remedy]:
         name = cause.argument
         if cause.kind == "option":
-            values = [value for value in cause.classes if value != "default"]
-            if values and all(value.isdigit() for value in values):
+            default = str(default_option(self._backend, name))
+            values = [default if value == "default" else value for value in cause.classes]
+            if all(value.isdigit() for value in values):
                 yield Remedy("option", name, max(map(int, values)))
             return
         use = self._uses.get(name)
