@@ -11,6 +11,7 @@ Values: what is known of a stand-in's content follows torch's operations; see `j
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -119,6 +120,7 @@ def _move_patches() -> list[tuple[Any, str, Any]]:
     import torch
 
     true_to, true_tensor, true_as_tensor = torch._C.TensorBase.to, torch.tensor, torch.as_tensor
+    true_parse_to: Any = torch._C._nn._parse_to
 
     def is_gpu(device: object) -> bool:
         return (type(device) is torch.device and device.type == "cuda") or (
@@ -158,6 +160,12 @@ def _move_patches() -> list[tuple[Any, str, Any]]:
     def new_tensor(self: torch.Tensor, data: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
         return torch.tensor(data, dtype=dtype or self.dtype, device=self.device if device is None else device, **kwargs)
 
+    def parse_to(*args: Any, **kwargs: Any) -> Any:
+        """`Module.to`."""
+        if args and type(args[0]) is int:
+            args = ("cuda", *args[1:])
+        return true_parse_to(*args, **_by_type(kwargs))
+
     def pin_memory(self: torch.Tensor, device: object = None) -> torch.Tensor:
         return self if is_pinned(self) else _pin(self.clone())
 
@@ -170,10 +178,39 @@ def _move_patches() -> list[tuple[Any, str, Any]]:
         (torch.Tensor, "to", to),
         (torch.Tensor, "cuda", cuda),
         (torch.Tensor, "new_tensor", new_tensor),
+        (torch._C._nn, "_parse_to", parse_to),
+        *_factory_patches(),
         (torch, "tensor", from_data(true_tensor)),
         (torch, "as_tensor", from_data(true_as_tensor)),
         (torch, "asarray", from_data(torch.asarray)),
     ]
+
+
+def _factory_patches() -> list[tuple[Any, str, Any]]:
+    """Factories whose device may be a number, for which torch asks the CUDA library too."""
+    import torch
+    from torch.utils._device import _device_constructors
+
+    def by_type(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        @functools.wraps(make)
+        def construct(*args: Any, **kwargs: Any) -> torch.Tensor:
+            return make(*args, **_by_type(kwargs))
+
+        return construct
+
+    # torch keeps what this returns, so it is asked before anything is patched
+    constructors = {make.__name__ for make in _device_constructors()}
+    likes = {name for name in vars(torch) if name.endswith("_like") and not name.startswith("_")}
+    news = ("new_empty", "new_empty_strided", "new_zeros", "new_ones", "new_full")
+    return [
+        *((torch, name, by_type(vars(torch)[name])) for name in constructors | likes if name in vars(torch)),
+        *((torch.Tensor, name, by_type(getattr(torch._C.TensorBase, name))) for name in news),
+    ]
+
+
+def _by_type(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keywords whose device, if it is a number, is `cuda`."""
+    return {**kwargs, "device": "cuda"} if type(kwargs.get("device")) is int else kwargs
 
 
 def _pin(tensor: torch.Tensor) -> torch.Tensor:

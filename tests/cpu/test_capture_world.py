@@ -191,6 +191,24 @@ def test_a_stand_in_is_a_plain_tensor_on_cuda(capture: Capture):
     assert torch.empty(1, device="cuda").data_ptr() != x.data_ptr()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.empty(4, device=torch.cuda.current_device()),
+        lambda: torch.zeros(4, device=0),
+        lambda: torch.arange(4, device=0),
+        lambda: torch.empty_like(torch.empty(4), device=0),
+        lambda: torch.empty(4).new_empty(4, device=0),
+        lambda: torch.tensor([1], device=0),
+        lambda: torch.nn.Linear(4, 4, device=0).weight,
+        lambda: torch.nn.Linear(4, 4).to(0).weight,
+        lambda: torch.nn.Linear(4, 4).to(device=0).weight,
+    ],
+)
+def test_a_device_may_be_a_number(capture: Capture, make: Callable[[], torch.Tensor]):
+    assert make().device == torch.device("cuda", 0)
+
+
 def test_large_tensors_take_no_memory(capture: Capture):
     x = torch.zeros(1 << 40, dtype=torch.bfloat16, device="cuda") + 1
     assert x.numel() == 1 << 40
