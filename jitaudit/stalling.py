@@ -77,11 +77,13 @@ class Stalls(msgspec.Struct, frozen=True):
     offline: bool
     repeats: int
     passes: tuple[Pass, ...]
+    interrupted: bool = False
+    """Whether passes are missing that were asked for."""
 
     @property
     def complete(self) -> bool:
         """Whether every case of every pass was served."""
-        return bool(self.passes) and not any(p.errors or p.partial for p in self.passes)
+        return bool(self.passes) and not self.interrupted and not any(p.errors or p.partial for p in self.passes)
 
 
 def stall(
@@ -109,15 +111,17 @@ def stall(
         target=read, architecture=architecture, group=None, axes=axes, gpu=gpu,
         trace=traffic() if target == DEFAULT_TARGET and not axes else None,
     )  # fmt: skip
-    measured, device = [], architecture
-    for name in passes or known:
+    measured, device, wanted = [], architecture, list(passes or known)
+    for name in wanted:
         request = msgspec.structs.replace(base, group=known[name], warm=manifest if name == WARMED else None)
-        served = list(_repeated(request, repeats, progress))
-        measured.append(_pass(name, known[name], served))
-        device = served[0].device
-        if measured[-1].partial:
+        served = [one for one in _repeated(request, repeats, progress) if one.first]
+        if served:
+            measured.append(_pass(name, known[name], served))
+            device = served[0].device
+        if len(served) < repeats or measured[-1].partial:
             break
-    return Stalls(SCHEMA_VERSION, target, device, not gpu, repeats, tuple(measured))
+    cut = len(measured) < len(wanted) or measured[-1].partial
+    return Stalls(SCHEMA_VERSION, target, device, not gpu, repeats, tuple(measured), cut)
 
 
 def traffic(first: int = 1, last: int = 64, steps: int = 96, seed: int = 0) -> Trace:

@@ -64,6 +64,8 @@ class Checked(msgspec.Struct, frozen=True):
     warnings: tuple[Notice, ...]
     start_seconds: float
     check_seconds: float
+    uncounted: tuple[str, ...] = ()
+    """Sweeps that reach more than was checked, a line each."""
 
     @property
     def missed(self) -> int:
@@ -72,5 +74,5 @@ class Checked(msgspec.Struct, frozen=True):
 
     @property
     def passes(self) -> bool:
-        """Whether nothing is missed and nothing is untuned."""
-        return not (self.misses or self.untuned)
+        """Whether everything that the sweeps reach was checked, nothing is missed and nothing is untuned."""
+        return not (self.misses or self.untuned or self.uncounted)

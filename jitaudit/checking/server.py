@@ -26,6 +26,7 @@ from jitaudit.planning import (
     forget_working_directory,
     plan,
     survey,
+    uncounted,
     untuned,
     use_cache,
 )
@@ -63,6 +64,7 @@ def check_directory(request: Request, progress: Progress) -> Checked:
         warnings=warnings,
         start_seconds=started - began,
         check_seconds=time.monotonic() - started,
+        uncounted=uncounted(request.manifest),
     )
 
 

@@ -41,7 +41,7 @@ from jitaudit.cli.options import (
     Verbose,
 )
 from jitaudit.cli.output import as_json, axis_texts, emit, progress_bar
-from jitaudit.errors import SetupError
+from jitaudit.errors import RequestError, SetupError
 from jitaudit.report import stall as stall_report
 from jitaudit.report import warm as warm_report
 from jitaudit.sweeping import Narrowing
@@ -93,6 +93,8 @@ def stall(
     force: Force = False,
 ) -> None:
     """Measure how long the first pass stands still; without --gpu its compile part."""
+    if output is not None and output == trace:
+        raise RequestError(f"--output and --trace are both {output}: give each a file of its own")
     for path in filter(None, (output, trace)):
         manifest.require_writable(path, force=force)
     names = tuple(filter(None, (passes or "").split(",")))

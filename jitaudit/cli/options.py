@@ -163,10 +163,22 @@ ManifestsOrTargets = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _directory(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("it is empty; name a directory, or leave the option out")
+    return Path(text)
+
+
 CacheDirectory = Annotated[
     Path | None,
     typer.Option(
-        "--cache-dir", metavar="DIR", help="Triton's cache directory; else TRITON_CACHE_DIR.", show_default=False
+        "--cache-dir",
+        parser=_directory,
+        metavar="DIR",
+        help="Triton's cache directory; else TRITON_CACHE_DIR.",
+        show_default=False,
     ),
 ]
 SweepFiles = Annotated[

@@ -64,7 +64,7 @@ def follow_new_kernels(made: Callable[[Any], object]) -> Callable[[], None]:
         if type(function) is not JITFunction:
             return
         if _is_importing(function.fn.__module__):
-            threading.Thread(target=_after_import, args=(function, made), daemon=True).start()
+            threading.Thread(target=_after_import, args=(function, made)).start()
         else:
             made(function)
 

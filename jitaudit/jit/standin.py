@@ -12,6 +12,7 @@ Values: what is known of a stand-in's content follows torch's operations; see `j
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,15 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = 256
 _FIRST_ADDRESS = 0x7F00_0000_0000
-_torch_depth = 0
-"""Above 0 while torch's own kernels run: they see a stand-in as the meta tensor that it is."""
+
+
+class _InTorch(threading.local):
+    """Above 0 while torch's own kernels run: they see a stand-in as the meta tensor that it is."""
+
+    depth = 0
+
+
+_in_torch = _InTorch()
 
 
 @contextmanager
@@ -37,10 +45,28 @@ def standing_in() -> Iterator[None]:
     lifted = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)
     try:
-        with patched(_tensor_patches()), _dispatch_mode():
+        mode = _dispatch_mode()
+        with patched([*_tensor_patches(), (threading.Thread, "start", _starting_under(mode))]), mode:
             yield
     finally:
         torch._C._set_only_lift_cpu_tensors(lifted)
+
+
+def _starting_under(mode: Any) -> Callable[[threading.Thread], None]:
+    """`Thread.start`: torch keeps modes by thread, and a launcher's threads work on stand-ins too."""
+    true_start = threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        run = self.run
+
+        def run_under_mode() -> None:
+            with type(mode)():
+                run()
+
+        vars(self)["run"] = run_under_mode
+        true_start(self)
+
+    return start
 
 
 def preload() -> None:
@@ -65,27 +91,26 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
     next_address = _FIRST_ADDRESS
 
     def device(self: torch.Tensor) -> Any:
-        return cuda if is_meta(self) and not _torch_depth else true_device(self)
+        return cuda if is_meta(self) and not _in_torch.depth else true_device(self)
 
     def is_cuda(self: torch.Tensor) -> bool:
-        return (is_meta(self) and not _torch_depth) or true_is_cuda(self)
+        return (is_meta(self) and not _in_torch.depth) or true_is_cuda(self)
 
     def get_device(self: torch.Tensor) -> int:
-        return 0 if is_meta(self) and not _torch_depth else true_get_device(self)
+        return 0 if is_meta(self) and not _in_torch.depth else true_get_device(self)
 
     def says_meta(self: torch.Tensor) -> bool:
-        return bool(is_meta(self) and _torch_depth)
+        return bool(is_meta(self) and _in_torch.depth)
 
     def shown(self: torch.Tensor, **kwargs: Any) -> str:
         """What a launcher logs of a stand-in is no host read: its values are left out."""
-        global _torch_depth
         if not is_meta(self):
             return str(true_repr(self, **kwargs))
-        _torch_depth += 1
+        _in_torch.depth += 1
         try:
             return str(true_repr(self, **kwargs)).replace("device='meta'", f"device='{cuda}'")
         finally:
-            _torch_depth -= 1
+            _in_torch.depth -= 1
 
     def storage_data_ptr(self: Any) -> int:
         nonlocal next_address
@@ -233,7 +258,6 @@ def _dispatch_mode() -> Any:
             return False  # else torch imports its compiler, 2 s, to keep it away from this mode
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            global _torch_depth
             kwargs = kwargs or {}
             device = kwargs.get("device")
             if device is not None and device.type == "cuda":
@@ -243,12 +267,12 @@ def _dispatch_mode() -> Any:
             if (key := _implementation(func)) and values.reaches_stand_ins(args, kwargs):
                 with self:
                     return func._op_dk(key, *args, **kwargs)
-            _torch_depth += 1
+            _in_torch.depth += 1
             try:
                 handler: Callable[..., Any] = special.get(func, values.run)
                 return handler(func, args, kwargs)
             finally:
-                _torch_depth -= 1
+                _in_torch.depth -= 1
 
     return StandInMode()
 

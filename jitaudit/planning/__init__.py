@@ -7,7 +7,7 @@ data: it names installed modules, never files. A file is loaded only when the us
 from jitaudit.planning.kernels import find_kernels, forget_working_directory, use_cache
 from jitaudit.planning.nouns import Cache, Plan, Planned, Sources, Unplanned, Untuned
 from jitaudit.planning.plans import brief, plan, survey
-from jitaudit.planning.requests import NO_THREADS, cache_here, wanted
+from jitaudit.planning.requests import NO_THREADS, cache_here, uncounted, wanted
 from jitaudit.planning.tuned import surviving, untuned
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "plan",
     "survey",
     "surviving",
+    "uncounted",
     "untuned",
     "use_cache",
     "wanted",

@@ -31,7 +31,10 @@ def wanted(
     if paths:
         if targets or narrowing.axes:
             raise RequestError(f"{paths[0]}: a manifest is taken as it is: no TARGET and no --axis beside it")
-        return narrowing.of(manifests.read(paths)), Sources(given, targets=given)
+        read_manifest = manifests.read(paths)
+        if architecture not in (read_manifest.target, ANY_TARGET):
+            raise RequestError(f"{paths[0]} is for {read_manifest.target}: no --target {architecture} beside it")
+        return narrowing.of(read_manifest), Sources(given, targets=given)
     if not targets:
         project = configuration.read(Path.cwd())
         targets = list(project.targets)
@@ -49,12 +52,28 @@ def cache_here(given: Path | None) -> Cache:
     Raises SetupError where the environment names none.
     """
     if given is not None:
+        if given.exists() and not given.is_dir():
+            raise SetupError(f"--cache-dir {given} is no directory")
         return Cache(os.path.abspath(given), "--cache-dir")
     setting = cache_setting()
     if not setting.path:
         raise SetupError("TRITON_CACHE_DIR is empty, and Triton refuses to compile; set it to a directory, or unset it")
     return Cache(os.path.abspath(setting.path), setting.decided_by)
 
+
+def uncounted(manifest: Manifest) -> tuple[str, ...]:
+    """The sweeps that reach more than the manifest has: a line each."""
+    return tuple(
+        f"{sweep.name}: {sweep.counted} of {sweep.cases} cases were counted, and what the others reach is unknown"
+        if sweep.verdict == "partial"
+        else f"{sweep.name} launched nothing"
+        for sweep in manifest.sweeps
+        if sweep.verdict != "pass"
+    )
+
+
+ANY_TARGET = "cuda:90"
+"""The commands' default, which does not tell that a user asked for it."""
 
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Variables of a process that forks: no threads beside which it would."""

@@ -23,7 +23,7 @@ def text(checked: Checked, arguments: Sequence[str] = (), *, verbose: bool = Fal
 def _lines(checked: Checked, arguments: Sequence[str], *, verbose: bool) -> Iterator[str]:
     where = f"{checked.target} in {checked.cache.path} ({checked.cache.decided_by})"
     total = checked.hits + checked.missed
-    verdict = "HIT" if checked.passes else "MISS" if checked.misses else "UNTUNED"
+    verdict = "HIT" if checked.passes else "MISS" if checked.misses else "UNTUNED" if checked.untuned else "PARTIAL"
     yield f"{verdict}  {where}: {checked.hits} of {total} variants are there"
     kinds: dict[tuple[str, str, str | None], list[Miss]] = defaultdict(list)
     for miss in checked.misses:
@@ -37,6 +37,8 @@ def _lines(checked: Checked, arguments: Sequence[str], *, verbose: bool) -> Iter
     for untuned in checked.untuned:
         kernel = kernel_name(untuned.kernel, untuned.group)
         yield f"JA212 untuned  {kernel}: {len(untuned.keys)} tuning keys have no winner; their first launch benchmarks"
+    for line in checked.uncounted:
+        yield f"PARTIAL  {line}: jitaudit probe tells why"
     for warning in checked.warnings:
         yield f"{f'{warning.code} ' if warning.code else ''}note: {warning.message}"
     if next_step := _next(checked, arguments):

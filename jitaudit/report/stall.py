@@ -107,6 +107,8 @@ def _spread(spread: Spread, scale: float = 1.0) -> str:
 
 
 def _comparisons(stalls: Stalls) -> Iterator[str]:
+    if stalls.interrupted:
+        yield "PARTIAL: interrupted"
     if not stalls.passes:
         return
     base = stalls.passes[0]

@@ -34,6 +34,7 @@ def _lines(warming: Warming, *, verbose: bool) -> Iterator[str]:
         ],
         verbose,
     )
+    yield from _shortened([f"PARTIAL  {line}: jitaudit probe tells why" for line in warming.uncounted], verbose)
     yield from _shortened(list(_damage(warming)), verbose)
     left = Counter((kernel_name(one.kernel, one.group), one.reason) for one in warming.left)
     yield from _shortened([f"LEFT  {kernel}: {count}: {reason}" for (kernel, reason), count in left.items()], verbose)

@@ -114,6 +114,8 @@ class Warming(msgspec.Struct, frozen=True):
     tuned: Tuned | None = None
     """None without `--gpu`."""
     notes: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
+    """Sweeps that reach more than was warmed, a line each."""
 
     @property
     def nothing_to_do(self) -> bool:
@@ -122,6 +124,7 @@ class Warming(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing failed; what the budget left did not."""
+        """Whether all that the sweeps reach was counted and nothing failed; what the budget left did not."""
         raised = self.tuned.raised if self.tuned else ()
-        return not (self.failed or raised or self.unplanned or any(not damage.restored for damage in self.damaged))
+        unrestored = any(not damage.restored for damage in self.damaged)
+        return not (self.failed or raised or self.unplanned or self.uncounted or unrestored)

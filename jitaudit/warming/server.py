@@ -35,6 +35,7 @@ from jitaudit.planning import (
     forget_working_directory,
     plan,
     survey,
+    uncounted,
     untuned,
     use_cache,
 )
@@ -95,6 +96,7 @@ def warm_directory(request: Request, progress: Progress) -> Warming:
         host_builds=sum(not build.is_there for build in builds),
         compiler=c_compiler().path,
         notes=tuple(cache.notes),
+        uncounted=uncounted(request.manifest),
     )
 
 

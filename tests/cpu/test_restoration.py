@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.matrix
 
 OWNERS = (
     torch, torch.Tensor, torch.cuda, torch.accelerator, torch.version, torch.storage.UntypedStorage, triton.testing,
-    JITFunction, Autotuner, Heuristics, driver, tl.dtype,
+    JITFunction, Autotuner, Heuristics, driver, tl.dtype, torch._C._nn, torch.cuda.nvtx, threading.Thread,
 )  # fmt: skip
 
 
