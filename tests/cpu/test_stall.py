@@ -14,10 +14,12 @@ import msgspec
 import pytest
 
 from jitaudit import manifest as manifests
+from jitaudit import stalling
 from jitaudit.jit.timing import Stopwatch
+from jitaudit.report import stall as stall_report
 from jitaudit.stalling import KINDS, Stalls, traffic
-from jitaudit.sweeping import Narrowing, run
-from jitaudit.sweeping.serving import Serving, serve_cases
+from jitaudit.sweeping import Narrowing, Progress, run
+from jitaudit.sweeping.serving import Served, Serving, serve_cases
 from jitaudit.sweeping.targets import read_target
 
 LAUNCHERS = """
@@ -176,6 +178,22 @@ def test_an_interrupted_run_keeps_what_it_measured(launchers: Path) -> None:
     assert one.partial
     assert 0 < len(one.steps) < 400
     assert "PARTIAL: cold was interrupted after" in output.decode()
+
+
+def test_interrupted_before_the_first_case_of_a_pass(launchers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, passes = stalling.serve_cases, []
+
+    def serve(request: Serving, progress: Progress) -> Served:
+        passes.append(request.group)
+        return real(request, progress) if len(passes) == 1 else Served((), (), "cuda:90", 0, 0, None, True)
+
+    monkeypatch.setattr(stalling, "serve_cases", serve)
+    done = stalling.stall(f"{launchers}::fill", "cuda:90", {}, (), gpu=False, repeats=1, progress=lambda *_: None)
+    assert ([one.name for one in done.passes], done.complete) == (["baseline"], False)
+    assert "PARTIAL: interrupted" in stall_report.markdown(done)
+    nothing = stalling.stall(f"{launchers}::fill", "cuda:90", {}, (), gpu=False, repeats=1, progress=lambda *_: None)
+    assert (nothing.passes, nothing.complete) == ((), False)
+    assert "PARTIAL: interrupted" in stall_report.markdown(nothing)
 
 
 def test_what_a_stall_contains_is_not_counted_twice() -> None:
