@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -63,6 +64,10 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
         *((torch.cuda, name, _own(answer)) for name, answer in cuda.items()),
         *((torch.accelerator, n, _own(answer)) for n, answer in accelerator.items() if hasattr(torch.accelerator, n)),
         *((torch._C, name, answer) for name, answer in _constants(_LIBRARY_CONSTANTS).items()),
+        (torch._C, "_cuda_isCurrentStreamCapturing", objects.state.is_capturing),
+        (torch.cuda.nvtx, "_nvtx", types.SimpleNamespace(**_constants(_NVTX_CONSTANTS))),
+        (torch, "Stream", objects.Stream),
+        (torch, "Event", objects.Event),
         (torch, "Generator", objects.Generator),
         (torch.autocast, "__enter__", _refuse_autocast(torch.autocast.__enter__)),
         (torch.version, "cuda", None if hip else torch.version.cuda or "13.0"),
@@ -72,7 +77,7 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
 
 def _cuda_answers(profile: DeviceProfile, asked: Asked, objects: DeviceObjects) -> dict[str, Any]:
     stream, generator = objects.Stream, objects.Generator("cuda")
-    current = [stream()]
+    state, default = objects.state, objects.state.stream
 
     def told(name: str, value: Any) -> Callable[..., Any]:
         def answer(*args: object, **kwargs: object) -> Any:
@@ -84,7 +89,7 @@ def _cuda_answers(profile: DeviceProfile, asked: Asked, objects: DeviceObjects) 
         return answer
 
     def set_stream(new: Any) -> None:
-        current[0] = new
+        state.stream = new or state.stream
 
     architecture = profile.gcnArchName or f"sm_{profile.capability[0]}{profile.capability[1]}"
     return _constants(_CUDA_CONSTANTS) | {
@@ -93,10 +98,11 @@ def _cuda_answers(profile: DeviceProfile, asked: Asked, objects: DeviceObjects) 
         "get_device_capability": told("capability", profile.capability),
         "get_arch_list": told("arch_list", [architecture]),
         "mem_get_info": told("total_memory", profile.total_memory and (profile.total_memory, profile.total_memory)),
-        "current_stream": lambda device=None: current[0],
-        "default_stream": _always(stream()),
+        "current_stream": lambda device=None: state.stream,
+        "default_stream": _always(default),
+        "is_current_stream_capturing": state.is_capturing,
         "set_stream": set_stream,
-        "get_stream_from_external": lambda pointer, device=None: stream(),
+        "get_stream_from_external": lambda pointer, device=None: stream(handle=pointer),
         "get_rng_state": lambda device=None: generator.get_state(),
         "get_rng_state_all": lambda: [generator.get_state()],
         "set_rng_state": lambda new_state, device=None: generator.set_state(new_state) and None,
@@ -105,11 +111,11 @@ def _cuda_answers(profile: DeviceProfile, asked: Asked, objects: DeviceObjects) 
         "manual_seed_all": lambda seed: generator.manual_seed(seed) and None,
         "seed": lambda: generator.seed() and None,
         "seed_all": lambda: generator.seed() and None,
-        "memory_stats": lambda device=None: {},
+        "memory_stats": lambda device=None: defaultdict(int),
         "memory_snapshot": lambda *args: [],
         "initial_seed": lambda: generator.initial_seed(),
         "Stream": stream,
-        "ExternalStream": stream,
+        "ExternalStream": lambda pointer, device=None, **kwargs: stream(handle=pointer),
         "Event": objects.Event,
         "CUDAGraph": objects.CUDAGraph,
         "graph": objects.graph,
@@ -122,7 +128,7 @@ Constants = tuple[tuple[Any, tuple[str, ...]], ...]
 
 _CUDA_CONSTANTS: Constants = (
     (True, ("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported", "_is_compiled")),
-    (False, ("is_current_stream_capturing", "_is_in_bad_fork")),
+    (False, ("_is_in_bad_fork",)),
     (1, ("device_count",)),
     (0, ("current_device", "_exchange_device", "_maybe_exchange_device", "_get_device")),
     (0, ("memory_allocated", "memory_reserved", "memory_cached")),
@@ -156,7 +162,12 @@ _LIBRARY_CONSTANTS: Constants = (
     (0, ("_cuda_getCurrentRawStream", "_cuda_getDevice")),
     (1, ("_cuda_getDeviceCount",)),
     (None, ("_cuda_setDevice", "_cuda_synchronize")),
-    (False, ("_cuda_isCurrentStreamCapturing",)),
+)
+
+
+_NVTX_CONSTANTS: Constants = (
+    (0, ("rangePushA", "rangePop", "rangeStartA")),
+    (None, ("rangeEnd", "markA", "deviceRangeStart", "deviceRangeEnd")),
 )
 
 

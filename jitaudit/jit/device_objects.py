@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import threading
 from typing import Any, NamedTuple
 
 from jitaudit.jit.stops import Unsupported
 
 
 class DeviceObjects(NamedTuple):
-    """The classes that stand for torch's."""
+    """The classes that stand for torch's, and the state they share."""
 
     Stream: type
     Event: type
     CUDAGraph: type
     graph: type
     Generator: type
+    state: ThreadState
+
+
+class ThreadState(threading.local):
+    """What torch keeps by thread: the current stream, and how many graph captures are under way."""
+
+    def __init__(self, default: Any) -> None:
+        self.stream = default
+        self.captures = 0
+
+    def is_capturing(self) -> bool:
+        return self.captures > 0
 
 
 def device_objects() -> DeviceObjects:
@@ -23,20 +37,23 @@ def device_objects() -> DeviceObjects:
 
     None derives from a class of `torch.cuda`: in a CUDA build of torch those start CUDA when they are made.
     """
-    return DeviceObjects(*_streams(), *_graphs(), _generator())
+    stream, event, state = _streams()
+    return DeviceObjects(stream, event, *_graphs(stream, state), _generator(), state)
 
 
-def _streams() -> tuple[type, type]:
+def _streams() -> tuple[type, type, ThreadState]:
     import torch
 
+    handles = itertools.count(0, 256)  # the first is the default stream
+
     class Stream(torch.Stream):
-        cuda_stream = 0
-        priority = 0
+        def __new__(cls, device: object = None, priority: int = 0, handle: int | None = None, **_: object) -> Any:
+            identity = next(handles) if handle is None else handle  # torch compares streams by it
+            return super().__new__(cls, stream_id=identity, device_index=0, device_type=1)
 
-        def __new__(cls, *args: object, **kwargs: object) -> Any:
-            return super().__new__(cls, stream_id=0, device_index=0, device_type=1)
-
-        def __init__(self, *args: object, **kwargs: object) -> None: ...
+        def __init__(self, device: object = None, priority: int = 0, *_: object, **__: object) -> None:
+            self.cuda_stream, self.priority = self.stream_id, priority
+            self._before: list[Any] = []
 
         def wait_event(self, event: object) -> None: ...
         def wait_stream(self, stream: object) -> None: ...
@@ -44,18 +61,19 @@ def _streams() -> tuple[type, type]:
         def query(self) -> bool:
             return True
 
+        def is_capturing(self) -> bool:
+            return state.is_capturing()
+
         def record_event(self, event: Any = None) -> Any:
             return event or Event()
 
         def __enter__(self) -> Stream:
+            self._before.append(state.stream)
+            state.stream = self
             return self
 
-        def __exit__(self, *raised: object) -> None: ...
-        def __eq__(self, other: object) -> bool:
-            return self is other
-
-        def __hash__(self) -> int:
-            return id(self)
+        def __exit__(self, *raised: object) -> None:
+            state.stream = self._before.pop()
 
         def __repr__(self) -> str:
             return "<torch.cuda.Stream offline>"
@@ -74,23 +92,35 @@ def _streams() -> tuple[type, type]:
         def __repr__(self) -> str:
             return "<torch.cuda.Event offline>"
 
-    return Stream, Event
+    state = ThreadState(Stream())
+    return Stream, Event, state
 
 
-def _graphs() -> tuple[type, type]:
+def _graphs(stream_class: type, state: ThreadState) -> tuple[type, type]:
     class CUDAGraph:
         def __init__(self, *args: object, **kwargs: object) -> None: ...
-        def capture_begin(self, *args: object, **kwargs: object) -> None: ...
-        def capture_end(self) -> None: ...
+        def capture_begin(self, *args: object, **kwargs: object) -> None:
+            state.captures += 1
+
+        def capture_end(self) -> None:
+            state.captures -= 1
+
         def replay(self) -> None: ...
         def reset(self) -> None: ...
         def pool(self) -> tuple[int, int]:
             return (0, 0)
 
     class graph:
-        def __init__(self, cuda_graph: object, *args: object, **kwargs: object) -> None: ...
-        def __enter__(self) -> None: ...
-        def __exit__(self, *raised: object) -> None: ...
+        def __init__(self, cuda_graph: Any, pool: object = None, stream: Any = None, *_: object, **__: object) -> None:
+            self._graph, self._stream = cuda_graph, stream or stream_class()
+
+        def __enter__(self) -> None:
+            self._stream.__enter__()
+            self._graph.capture_begin()
+
+        def __exit__(self, *raised: object) -> None:
+            self._graph.capture_end()
+            self._stream.__exit__()
 
     return CUDAGraph, graph
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -63,6 +65,7 @@ def launch(x: torch.Tensor, y: torch.Tensor) -> None:
         (lambda: torch.cuda.is_bf16_supported(), True),
         (lambda: torch.cuda.memory_allocated(), 0),
         (lambda: torch.cuda.memory_stats(), {}),
+        (lambda: torch.cuda.memory_stats()["allocated_bytes.all.peak"], 0),
         (lambda: torch.cuda.mem_get_info()[0], 150110011392),
         (lambda: torch.cuda.is_current_stream_capturing(), False),
         (lambda: torch.accelerator.is_available(), True),
@@ -138,6 +141,49 @@ def test_streams_events_and_graphs_do_nothing(capture: Capture):
     torch.cuda.synchronize()
     assert event.query()
     assert keys(capture) == {"copy_kernel": 1}
+
+
+def test_streams_are_told_apart(capture: Capture):
+    default, stream = torch.cuda.default_stream(), torch.cuda.Stream(priority=-1)
+    assert torch.cuda.current_stream() == default
+    for current in (stream, torch.cuda.stream(stream)):
+        with current:
+            assert torch.cuda.current_stream() == stream
+        assert torch.cuda.current_stream() == default
+    assert (stream.priority, default.priority, default.cuda_stream) == (-1, 0, 0)
+    assert len({default, stream, torch.cuda.Stream()}) == 3
+    assert len({default.cuda_stream, stream.cuda_stream, torch.cuda.Stream().cuda_stream}) == 3
+    assert torch.cuda.ExternalStream(4096).cuda_stream == 4096
+    with torch.Stream(device="cuda") as current:
+        assert torch.accelerator.current_stream() == current
+        torch.Event("cuda").record(current)
+
+
+def test_a_graph_capture_is_under_way_inside_it(capture: Capture):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        assert torch.cuda.is_current_stream_capturing()
+        assert torch.cuda.current_stream() != torch.cuda.default_stream()
+    assert not torch.cuda.is_current_stream_capturing()
+    graph.capture_begin()
+    assert torch.cuda.is_current_stream_capturing()
+    graph.capture_end()
+    assert not torch.cuda.is_current_stream_capturing()
+
+
+def test_profiler_ranges_do_nothing(capture: Capture):
+    with torch.cuda.nvtx.range("a step"):
+        torch.cuda.nvtx.range_push("a part")
+        torch.cuda.nvtx.mark("here")
+        torch.cuda.nvtx.range_pop()
+        torch.cuda.nvtx.range_end(torch.cuda.nvtx.range_start("another"))
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
+def test_optimizers_step(capture: Capture, optimizer: type[torch.optim.Optimizer]):
+    module = torch.nn.Linear(4, 4, device="cuda")
+    module(torch.empty(2, 4, device="cuda")).sum().backward()
+    optimizer(module.parameters(), lr=0.1).step()  # type: ignore[call-arg]
 
 
 def test_a_generator_has_a_gpus_seed_and_offset(capture: Capture):
@@ -243,6 +289,22 @@ def test_autograd_runs_forward_and_backward(capture: Capture):
 
     Copy.apply(torch.empty(64, device="cuda", requires_grad=True)).sum().backward()
     assert keys(capture) == {"copy_kernel": 2}
+
+
+def test_threads_work_on_stand_ins(capture: Capture):
+    def work() -> None:
+        x = torch.arange(64, device="cuda")
+        launch(x, x + 1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work) for _ in range(8)]:
+            done.result()
+    capture.end()
+    (seen,) = capture.take().values()
+    assert [variant.launches for variant in seen.variants.values()] == [9]
 
 
 def test_custom_operators_run_their_cuda_implementation(capture: Capture):
