@@ -5,7 +5,7 @@ at the type see what they would see on a GPU; `device`, `is_cuda` and `data_ptr(
 A dispatch mode maps `cuda` to `meta` for every operation, those made in C++ (autograd) too.
 
 Addresses: each storage gets a base that is a multiple of 256 bytes, as CUDA's caching allocator gives; `data_ptr()`
-adds the tensor's storage offset, so alignment is exact.
+adds the tensor's storage offset, so alignment is exact. A tensor of no elements is at 0, as in torch.
 Values: what is known of a stand-in's content follows torch's operations; see `jitaudit.jit.values`.
 """
 
@@ -86,7 +86,8 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
     true_device, true_is_cuda = base.device.__get__, base.is_cuda.__get__
     true_data_ptr, true_get_device, true_repr = base.data_ptr, base.get_device, tensor.__repr__
     true_storage_data_ptr: Any = torch.UntypedStorage.data_ptr
-    storage_offset, element_size, untyped_storage = base.storage_offset, base.element_size, tensor.untyped_storage
+    storage_offset, element_size, numel = base.storage_offset, base.element_size, base.numel
+    untyped_storage = tensor.untyped_storage
     cuda = torch.device("cuda", 0)
     next_address = _FIRST_ADDRESS
 
@@ -116,16 +117,20 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
         nonlocal next_address
         if self.device.type != "meta":
             return int(true_storage_data_ptr(self))
+        if not self.nbytes():
+            return 0
         address = getattr(self, "jitaudit_address", None)
         if address is None:
             address = next_address
             self.jitaudit_address = address
-            next_address += -(-max(self.nbytes(), 1) // _ALIGNMENT) * _ALIGNMENT
+            next_address += -(-self.nbytes() // _ALIGNMENT) * _ALIGNMENT
         return int(address)
 
     def data_ptr(self: torch.Tensor) -> int:
         if not is_meta(self):
             return int(true_data_ptr(self))
+        if not numel(self):
+            return 0
         return storage_data_ptr(untyped_storage(self)) + int(storage_offset(self)) * int(element_size(self))
 
     return [

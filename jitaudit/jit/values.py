@@ -101,6 +101,7 @@ def special_operations() -> dict[Any, Callable[[Any, tuple[Any, ...], dict[str, 
         aten._to_copy.default: _to_copy,
         aten.copy_.default: _copy,
         aten.index.Tensor: _index,
+        aten.masked_select.default: _masked_select,
         aten.repeat_interleave.Tensor: _repeat_interleave,
         aten.record_stream.default: lambda func, args, kwargs: None,
     }
@@ -142,12 +143,26 @@ def _index(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     indices: list[Any] = []
     for index in args[1]:
         if index is not None and index.dtype in (torch.bool, torch.uint8) and index.is_meta:
-            positions = _twins_or_stop(func, (index,))[0].nonzero(as_tuple=True)
-            indices += [_on_meta(position) for position in positions]
+            indices += _positions(func, index)
         else:
             indices.append(index)
     args = (args[0], indices)
     return _run_and_follow(func, args, kwargs, _tensors(args, kwargs))
+
+
+def _masked_select(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    import torch
+
+    if not args[1].is_meta:
+        return run(func, args, kwargs)
+    source, mask = torch.broadcast_tensors(*args)  # type: ignore[no-untyped-call]
+    args = (source, _positions(func, mask))
+    return _run_and_follow(torch.ops.aten.index.Tensor, args, {}, _tensors(args, {}))
+
+
+def _positions(func: Any, mask: torch.Tensor) -> list[Any]:
+    """Where a known mask is true, dimension by dimension."""
+    return [_on_meta(position) for position in _twins_or_stop(func, (mask,))[0].nonzero(as_tuple=True)]
 
 
 def _repeat_interleave(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -237,6 +237,14 @@ def test_a_stand_in_is_a_plain_tensor_on_cuda(capture: Capture):
     assert torch.empty(1, device="cuda").data_ptr() != x.data_ptr()
 
 
+def test_a_tensor_of_no_elements_is_at_0(capture: Capture):
+    x = torch.empty(64, device="cuda")
+    assert (x[1:1].data_ptr(), x[64:].data_ptr(), torch.empty(0, device="cuda").data_ptr()) == (0, 0, 0)
+    launch(x[1:1], x)
+    launch(x[:0], x)
+    assert keys(capture) == {"copy_kernel": 1}
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -359,8 +367,14 @@ def test_known_values_can_be_read_on_the_host(capture: Capture):
 def test_a_known_mask_gives_a_known_shape(capture: Capture):
     mask = torch.tensor([True, False, True], device="cuda")
     assert torch.empty(3, 5, device="cuda")[mask].shape == (2, 5)
+    assert torch.empty(5, 3, device="cuda").masked_select(mask).shape == (10,)
+    assert torch.tensor([5, 6, 7], device="cuda").masked_select(mask).tolist() == [5, 7]
+    assert torch.tensor(5, device="cuda").masked_select(mask).tolist() == [5, 5]
+    unknown = torch.empty(3, dtype=torch.bool, device="cuda")
     with pytest.raises(HostRead, match="index reads an unknown bool"):
-        torch.empty(3, 5, device="cuda")[torch.empty(3, dtype=torch.bool, device="cuda")]
+        torch.empty(3, 5, device="cuda")[unknown]
+    with pytest.raises(HostRead, match="masked_select reads an unknown bool"):
+        torch.empty(3, device="cuda").masked_select(unknown)
 
 
 def test_values_can_be_given(capture: Capture):
