@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import sys
 import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -19,6 +22,23 @@ class CaseStopped(BaseException):
         self.line = launcher_line()
         self.alike = f"{self.line}: {alike or message}"
         super().__init__(f"{self.line}: {message}")
+        if _stops is not None:
+            _stops.append(self)
+
+
+_stops: list[CaseStopped] | None = None
+
+
+@contextmanager
+def remembering_stops() -> Iterator[list[CaseStopped]]:
+    """Yields the stops raised inside, among them those that a launcher's `except:` or `finally: return` swallows."""
+    global _stops
+    stops: list[CaseStopped] = []
+    before, _stops = _stops, stops
+    try:
+        yield stops
+    finally:
+        _stops = before
 
 
 class HostRead(CaseStopped):
@@ -43,6 +63,19 @@ def launcher_line() -> str:
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return "<unknown>"
+
+
+def last_own_frame(error: BaseException) -> traceback.FrameSummary:
+    """The last frame of what was raised that `launcher_line` would name; the last of all where there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame for frame in reversed(frames) if not _is_machinery(frame.filename)), frames[-1])
+
+
+def raised(error: BaseException) -> tuple[str, str]:
+    """Where the user's code raised what, and the message."""
+    frame = last_own_frame(error)
+    message = str(error).strip().partition("\n")[0]
+    return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: ", message
 
 
 @functools.cache

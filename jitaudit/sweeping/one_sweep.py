@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -17,7 +16,7 @@ from jitaudit.jit import identity
 from jitaudit.jit.answers import Answer, answering_reads
 from jitaudit.jit.capture import Capture, SeenKernel, SeenVariant
 from jitaudit.jit.compiling import CompileFailed, compile_variant
-from jitaudit.jit.stops import CaseStopped, HostRead
+from jitaudit.jit.stops import HostRead, raised, remembering_stops
 from jitaudit.jit.tuning import config_text
 from jitaudit.model import Autotuner, Box, Compile, Finding, Kernel, ParameterUse, SweepRun, TuningKey, Variant
 from jitaudit.sweeping.axes import Sweep, axis_text, group_name
@@ -200,12 +199,18 @@ class SweepRunner:
     def _run_case(self, index: int, case: dict[str, Any]) -> tuple[str, str, str] | None:
         """Run one case. What stopped it: the code, the message, and what is equal for cases alike."""
         self._capture.begin(index)
-        try:
-            self._sweep(**case)
-        except CaseStopped as stop:
-            return "JA009" if isinstance(stop, HostRead) else "JA014", str(stop), stop.alike
-        except (Exception, SystemExit) as error:
-            where, message = _raised(error)
+        error: BaseException | None = None
+        with remembering_stops() as stops:
+            try:
+                self._sweep(**case)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as caught:  # pytest's Skipped is no Exception
+                error = caught
+        if stops:
+            return "JA009" if isinstance(stops[0], HostRead) else "JA014", str(stops[0]), stops[0].alike
+        if error is not None:
+            where, message = raised(error)
             return "JA013", f"{where}{message}", where
         self._capture.end()
         return None
@@ -328,10 +333,3 @@ def _autotuner(kernel: SeenKernel) -> Autotuner | None:
 
 def _few(cases: Sequence[str]) -> str:
     return "; ".join(cases[:3]) + (f"; … {len(cases) - 3} more" if len(cases) > 3 else "")
-
-
-def _raised(error: BaseException) -> tuple[str, str]:
-    """Where a launcher raised what, and the message."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    message = str(error).strip().partition("\n")[0]
-    return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: ", message

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +16,7 @@ import msgspec
 from jitaudit.configuration import project_root
 from jitaudit.errors import RequestError
 from jitaudit.jit import identity
-from jitaudit.jit.stops import CaseStopped
+from jitaudit.jit.stops import last_own_frame
 from jitaudit.sweeping.axes import Sweep
 
 T = TypeVar("T")
@@ -103,12 +102,12 @@ def load_file(text: str) -> tuple[str, ModuleType]:
 
 
 def raised_on_import(name: str, error: BaseException) -> str:
-    """What an import of `name` died of, with the line that raised."""
+    """What an import of `name` died of, with the last line of its own that was run."""
     message = str(error).strip().partition("\n")[0]
     if isinstance(error, SyntaxError):  # its frames are the import system's
         where = f"{error.filename}:{error.lineno}: {(error.text or '').strip()}"
         return f"{name}: can't be read at {where}: {type(error).__name__}: {error.msg}"
-    frame = traceback.extract_tb(error.__traceback__)[-1]
+    frame = last_own_frame(error)
     where = f"{frame.filename}:{frame.lineno}: {frame.line}" if frame.line else f"{frame.filename}:{frame.lineno}"
     return f"{name}: raised on import at {where}: {type(error).__name__}: {message}"
 
@@ -142,5 +141,7 @@ def _guarded(target: Target, load: Callable[[], T]) -> T:
         if target.module is not None and error.name and f"{target.module}.".startswith(f"{error.name}."):
             raise RequestError(f"{target.text}: no such file or module") from None
         raise RequestError(raised_on_import(target.text, error)) from error
-    except (Exception, SystemExit, CaseStopped) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise RequestError(raised_on_import(target.text, error)) from error

@@ -129,6 +129,70 @@ def test_a_sweep_that_kills_its_process_is_named(sweeps):
         )
 
 
+RAISES = [
+    # what the case raises, what is said of it
+    ("raise Odd('no such card')", "# HERE: Odd: no such card"),
+    ("torch.empty(2).view(3)", "# HERE: RuntimeError: shape"),
+    ("fill_kernel[(1,)](1)", "# HERE: TypeError: "),
+    ("fill_kernel[(1,)](torch.empty(64, device='cuda'), n, 1, num_warp=4)", "# HERE: KeyError: "),
+]
+
+
+@pytest.mark.parametrize(("raises", "said"), RAISES, ids=[raises for raises, _ in RAISES])
+def test_whatever_a_case_raises_stops_that_case_at_the_launchers_own_line(sweeps, tmp_path, raises, said):
+    manifest = sweeps(
+        f"""
+        class Odd(BaseException): pass
+
+        @jitaudit.sweep(n=jitaudit.ints(1, 2))
+        def odd(n):
+            if n == 2:
+                {raises}  # HERE
+            launch(n)
+        """
+    )
+    lines = (tmp_path / "sweeps.py").read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if text.endswith("# HERE"))
+    (finding,) = findings(manifest, "JA013")
+    assert said.replace("# HERE", f"{tmp_path}/sweeps.py:{line}") in finding.message
+    assert (finding.case, manifest.sweeps[0].counted, counts(manifest)) == ("n=2", 1, {"fill_kernel": 1})
+
+
+def test_an_interrupt_is_no_finding(sweeps):
+    with pytest.raises(RequestError, match="no answer"):
+        sweeps(
+            """
+            @jitaudit.sweep(n=[1, 2])
+            def interrupted(n):
+                raise KeyboardInterrupt
+            """
+        )
+
+
+SWALLOWED = [
+    # how, what was asked, code
+    ("except: n = 16", "int(torch.empty(1, device='cuda'))", "JA009"),
+    ("finally: n = 16; launch(n); return", "int(torch.empty(1, device='cuda'))", "JA009"),
+    ("except: n = 16", "torch.cuda.utilization()", "JA014"),
+    ("except BaseException as error: raise ValueError('no n') from error", "torch.cuda.utilization()", "JA014"),
+]
+
+
+@pytest.mark.parametrize(("how", "asked", "code"), SWALLOWED, ids=[f"{how} {code}" for how, _, code in SWALLOWED])
+def test_a_stop_that_the_launcher_swallows_still_stops_the_case(sweeps, how, asked, code):
+    manifest = sweeps(
+        f"""
+        @jitaudit.sweep(case=[1])
+        def swallows(case):
+            try: n = {asked}
+            {how}
+            launch(n)
+        """
+    )
+    (finding,) = [finding for finding in manifest.findings if finding.code in ("JA009", "JA013", "JA014")]
+    assert (finding.code, manifest.sweeps[0].counted, counts(manifest)) == (code, 0, {})
+
+
 def test_compiled_helpers_run_eagerly(sweeps):
     manifest = sweeps(
         """

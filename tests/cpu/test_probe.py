@@ -74,6 +74,7 @@ BROKEN = {
     "leaves.py": "raise SystemExit('gone')\n",
     "needs.py": "import a_package_that_is_not_here\n",
     "empty.py": "import jitaudit\n",
+    "skips.py": "import pytest\n\npytest.skip('no card', allow_module_level=True)\n",
     "wrong.py": "import jitaudit\n\n\n@jitaudit.sweep(size=[1])\ndef sweep(bs): ...\n",
 }
 
@@ -124,7 +125,8 @@ REFUSED = [
     (["syntax.py"], 2, "syntax.py:1: def sweep(:: SyntaxError"),
     (["leaves.py"], 2, "leaves.py:1: raise SystemExit('gone'): SystemExit: gone"),
     (["needs.py"], 2, "needs.py:1: import a_package_that_is_not_here: ModuleNotFoundError"),
-    (["wrong.py"], 2, "sweep sweep: axis size is no parameter of the function"),
+    (["skips.py"], 2, "Skipped: no card"),
+    (["wrong.py"], 2, "wrong.py:4: @jitaudit.sweep(size=[1]): ValueError: sweep sweep: axis size is no"),
     (["sweeps.py", "--axis", "batch=1..4"], 2, "--axis batch: no sweep has this axis; there are bs, policy"),
     (["sweeps.py", "--axis", "bs=4..1"], 2, "--axis bs=4..1: an empty range"),
     (["sweeps.py", "--axis", "bs"], 2, "--axis bs: write NAME=VALUES"),
