@@ -13,6 +13,12 @@ class RequestError(JitauditError):
     exit_code = 2
 
 
+class Interrupted(JitauditError):
+    """The user stopped it before it had anything to show."""
+
+    exit_code = 130
+
+
 class SetupError(JitauditError):
     """This machine or environment cannot run the request: no Triton, no GPU, an unusable cache directory."""
 

@@ -18,7 +18,7 @@ import msgspec
 
 from jitaudit import manifest as manifests
 from jitaudit.boxes import expand, group_of
-from jitaudit.errors import RequestError
+from jitaudit.errors import Interrupted, RequestError
 from jitaudit.model import SCHEMA_VERSION, Manifest
 from jitaudit.sweeping import Narrowing, Progress, run
 from jitaudit.sweeping.serving import Served, Serving, Step, Trace, serve_cases
@@ -114,13 +114,16 @@ def stall(
     measured, device, wanted = [], architecture, list(passes or known)
     for name in wanted:
         request = msgspec.structs.replace(base, group=known[name], warm=manifest if name == WARMED else None)
-        served = [one for one in _repeated(request, repeats, progress) if one.first]
+        try:
+            served = [one for one in _repeated(request, repeats, progress) if one.first]
+        except (KeyboardInterrupt, Interrupted):
+            break
         if served:
             measured.append(_pass(name, known[name], served))
             device = served[0].device
         if len(served) < repeats or measured[-1].partial:
             break
-    cut = len(measured) < len(wanted) or measured[-1].partial
+    cut = len(measured) < len(wanted) or any(one.partial for one in measured)
     return Stalls(SCHEMA_VERSION, target, device, not gpu, repeats, tuple(measured), cut)
 
 

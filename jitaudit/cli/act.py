@@ -41,7 +41,7 @@ from jitaudit.cli.options import (
     Verbose,
 )
 from jitaudit.cli.output import as_json, axis_texts, emit, progress_bar
-from jitaudit.errors import RequestError, SetupError
+from jitaudit.errors import Interrupted, RequestError, SetupError
 from jitaudit.report import stall as stall_report
 from jitaudit.report import warm as warm_report
 from jitaudit.sweeping import Narrowing
@@ -73,6 +73,8 @@ def warm(
         asked = planning.wanted(arguments or (), architecture, narrowing, sweeps or (), progress)
         warmed = warming.warm_cache(*asked, cache, settings, progress)
     emit(warmed if form is DataFormat.json else warm_report.text(warmed, verbose=verbose))
+    if warmed.stopped == "interrupted":
+        raise Interrupted("interrupted: what was compiled is there, and the next run goes on from it")
     if warmed.stopped:
         raise SetupError(f"{cache.path} ({cache.decided_by}): {warmed.stopped}")
     if not warmed.complete:

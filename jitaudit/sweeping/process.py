@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from jitaudit.errors import JitauditError, RequestError, SetupError
+from jitaudit.errors import Interrupted, JitauditError, RequestError, SetupError
 from jitaudit.sweeping.relocating import Relocation
 
 A = TypeVar("A")
@@ -55,7 +56,7 @@ def ask(
     with tempfile.TemporaryDirectory(prefix="jitaudit-") as private:
         reader, writer = os.pipe()
         child = subprocess.Popen(
-            [place.python, "-c", f"from {module} import main; main({writer}, {private!r})"],
+            [place.python, "-c", f"{_DIE_SILENTLY}; from {module} import main; main({writer}, {private!r})"],
             stdin=subprocess.PIPE,
             stdout=sys.stderr.fileno() if _has_descriptor() else subprocess.DEVNULL,
             pass_fds=(writer,),
@@ -64,21 +65,27 @@ def ask(
         )
         os.close(writer)
         assert child.stdin is not None
+        interrupted = False
         try:
             child.stdin.write(msgspec.json.encode(request))
             child.stdin.close()
             _relay(reader, progress)
             child.wait()
         except KeyboardInterrupt:
+            interrupted = True
             child.wait(timeout=30)
         finally:
             child.kill()
             child.wait()
+        if interrupted and not any(Path(private, file).is_file() for file in (_ANSWER, _FAILURE)):
+            raise Interrupted(f"{name}: interrupted")
         return _answer(Path(private), answer_type, name, child.returncode)
 
 
 def serve(work: Callable[[R, Progress], msgspec.Struct], request_type: type[R], progress: int, private: str) -> None:
     """The child's side: read the request from standard input, do the work, leave the answer in `private`."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=request_type)
     sys.stdin.close()
     with os.fdopen(progress, "w", buffering=1) as messages:
@@ -86,6 +93,8 @@ def serve(work: Callable[[R, Progress], msgspec.Struct], request_type: type[R], 
             answer: msgspec.Struct = work(request, _Throttled(messages))
         except JitauditError as error:
             answer = Failure(error=str(error), exit_code=error.exit_code)
+        except KeyboardInterrupt:
+            answer = Failure(error="interrupted", exit_code=Interrupted.exit_code)
     name = _FAILURE if isinstance(answer, Failure) else _ANSWER
     Path(private, name).write_bytes(msgspec.json.encode(answer))
 
@@ -98,6 +107,10 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 _ANSWER, _FAILURE = "answer.json", "failure.json"
+
+
+_DIE_SILENTLY = "import signal; signal.getsignal(2) is signal.default_int_handler and signal.signal(2, signal.SIG_DFL)"
+"""What a child does with an interrupt (2) while it imports: no traceback tells a user anything then."""
 
 
 class _Throttled:
@@ -124,7 +137,8 @@ def _relay(reader: int, progress: Progress) -> None:
 def _answer(private: Path, answer_type: type[A], name: str, code: int) -> A:
     if (private / _FAILURE).is_file():
         failure = msgspec.json.decode((private / _FAILURE).read_bytes(), type=Failure)
-        raise (SetupError if failure.exit_code == SetupError.exit_code else RequestError)(failure.error)
+        errors = {error.exit_code: error for error in (SetupError, Interrupted)}
+        raise errors.get(failure.exit_code, RequestError)(failure.error)
     if not (private / _ANSWER).is_file():
         raise RequestError(f"{name}: its process ended with code {code} and no answer; what it printed stands above")
     return msgspec.json.decode((private / _ANSWER).read_bytes(), type=answer_type)

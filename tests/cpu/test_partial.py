@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -77,3 +80,16 @@ def test_two_results_in_one_file(folder: Path) -> None:
     code, said = run(folder, "stall", "sweeps.py::whole", "--trace", "one.json", "-o", "one.json")
     assert (code, "--output and --trace are both one.json" in said) == (2, True)
     assert not (folder / "one.json").exists()
+
+
+def test_an_interrupt_while_it_starts(folder: Path) -> None:
+    command = [sys.executable, "-c", "from jitaudit.cli import main; main()", "warm", "sweeps.py::whole"]
+    child = subprocess.Popen(
+        [*command, "--cache-dir", "early"], cwd=folder, start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(1)
+    os.killpg(child.pid, signal.SIGINT)
+    said = child.communicate()[1]
+    assert child.returncode in (130, -signal.SIGINT)  # the second before Python itself listens
+    assert "jitaudit: its process" not in said
+    assert not (folder / "early" / "jitaudit").exists()
