@@ -40,7 +40,7 @@ from jitaudit.cli.options import (
     Tuning,
     Verbose,
 )
-from jitaudit.cli.output import as_json, axis_texts, emit, progress_bar
+from jitaudit.cli.output import as_json, axis_texts, emit, progress_bar, write_result
 from jitaudit.errors import Interrupted, RequestError, SetupError
 from jitaudit.report import stall as stall_report
 from jitaudit.report import warm as warm_report
@@ -105,9 +105,9 @@ def stall(
             target, architecture, axis_texts(axes), names, gpu=gpu, repeats=repeats, progress=progress
         )
     if output is not None:
-        output.write_bytes(as_json(stalls))
+        write_result(output, as_json(stalls))
     if trace is not None:
-        trace.write_bytes(stall_report.trace(stalls))
+        write_result(trace, stall_report.trace(stalls))
     match form:
         case Format.json:
             emit(stalls)

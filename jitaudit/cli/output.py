@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 from rich.console import Console, RenderableType
@@ -34,6 +35,14 @@ def emit(result: msgspec.Struct | RenderableType) -> None:
     else:
         piped = not sys.stdout.isatty()
         Console(file=sys.stdout, width=160 if piped and "COLUMNS" not in os.environ else None).print(result)
+
+
+def write_result(path: Path, data: bytes) -> None:
+    """Write what took long to make. Raises RequestError where that can't be."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise RequestError(f"{path}: can't be written: {error.strerror or error}") from None
 
 
 def as_json(noun: msgspec.Struct) -> bytes:

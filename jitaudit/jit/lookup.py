@@ -52,6 +52,8 @@ def look_up(directory: Path, digest: str, name: str, listed: Mapping[str, str]) 
             found[str(group)] = group.read_bytes()
     except _Unfit as unfit:
         return unfit.broken
+    except IsADirectoryError as error:  # nothing can be published over it
+        return Broken("damaged", error.filename or str(entry), "it is a directory")
     except OSError as error:
         return Broken("partial", error.filename or str(entry), error.strerror or str(error))
     files = {

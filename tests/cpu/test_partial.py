@@ -93,3 +93,16 @@ def test_an_interrupt_while_it_starts(folder: Path) -> None:
     assert child.returncode in (130, -signal.SIGINT)  # the second before Python itself listens
     assert "jitaudit: its process" not in said
     assert not (folder / "early" / "jitaudit").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["warm", "."], ".: a directory is no target"),
+        (["check", "/etc"], "/etc: a directory is no target"),
+        (["stall", "m.json"], "m.json: a manifest is no target here"),
+    ],
+)
+def test_targets_that_are_none(folder: Path, arguments: list[str], words: str) -> None:
+    code, said = run(folder, *arguments)
+    assert (code, words in said) == (2, True)

@@ -492,3 +492,15 @@ def flips(content: bytes, step: int) -> Iterator[bytes]:
 def cuts(content: bytes, step: int) -> Iterator[bytes]:
     for length in range(0, len(content), step):
         yield content[:length]
+
+
+def test_a_directory_in_a_files_place_is_set_aside(single: Manifest, tmp_path: Path) -> None:
+    assert warmed(single, tmp_path).complete
+    (binary,) = tmp_path.glob("*/*.cubin")
+    binary.unlink()
+    binary.mkdir()
+    (miss,) = checked(single, tmp_path).misses
+    assert (miss.code, "it is a directory" in miss.message) == ("JA209", True)
+    assert not warmed(single, tmp_path).complete
+    assert warmed(single, tmp_path, repair=True).complete
+    assert_whole(single, tmp_path)
