@@ -283,10 +283,10 @@ def _twins_or_stop(func: Any, tree: Any) -> Any:
     import torch
 
     def missing(tensor: torch.Tensor) -> torch.Tensor:
-        value = answer(launcher_line())
+        kind = str(tensor.dtype).removeprefix("torch.")
+        value = answer(launcher_line(), kind)
         if value is None:
             operation = _READS.get(func._opname, f"torch.{func._opname}")
-            kind = str(tensor.dtype).removeprefix("torch.")
             raise HostRead(operation, f"{kind} tensor of shape {tuple(tensor.shape)}")
         return torch.full(tensor.size(), value, dtype=tensor.dtype, device="cpu")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from jitaudit.boxes import Point, compact, expand, group_of, quoted, read_range
 from jitaudit.errors import RequestError
+from jitaudit.jit.stops import CaseStopped, raised
 from jitaudit.model import AxisValue
 
 
@@ -64,12 +65,22 @@ class Sweep:
         return self.with_axes(moved)
 
     def cases(self) -> Iterator[tuple[Point, dict[str, Any]]]:
-        """Each case that `where` admits: its position on every axis, and its values by name."""
+        """Each case that `where` admits: its position on every axis, and its values by name.
+
+        Raises RequestError where `where` raises.
+        """
         named = inspect.signature(self.where).parameters if self.where else ()
         for point in product(*(range(len(values)) for values in self.axes.values())):
             case = {name: values[at] for at, (name, values) in zip(point, self.axes.items(), strict=True)}
-            if self.where is None or self.where(**{name: case[name] for name in named}):
+            if self._admits({name: case[name] for name in named}):
                 yield point, case
+
+    def _admits(self, named: dict[str, Any]) -> bool:
+        try:
+            return self.where is None or bool(self.where(**named))
+        except (Exception, CaseStopped) as error:
+            name = getattr(self.function, "__qualname__", repr(self.function))
+            raise RequestError(f"sweep {name}: its where raised at {''.join(raised(error))}") from error
 
     def _check(self) -> None:
         parameters = inspect.signature(self.function).parameters
@@ -159,9 +170,17 @@ def _declared(name: str, item: str, declared: tuple[Any, ...]) -> Any:
         if item in (text, text.rpartition(".")[2]):
             return value
     try:
-        return float(item)
+        return int(item)  # 1_000
     except ValueError:
         pass
+    try:
+        number = float(item)
+    except ValueError:
+        pass
+    else:
+        if declared and all(value is None or isinstance(value, int) for value in declared):
+            raise RequestError(f"--axis {name}={item}: the sweep has ints there; write an int, or a range as in 1..64")
+        return number
     if all(isinstance(value, str) for value in declared):
         return item
     known = ", ".join(str(axis_text(value)) for value in declared[:8])

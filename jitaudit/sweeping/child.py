@@ -65,12 +65,14 @@ def _run(request: Request, progress: Progress) -> Answer:
             if not narrowing.groups or set(_groups(sweep)) & set(narrowing.groups)
         ]
         manifest = union([_manifest(capture, None, narrowing.stubs), *(_manifest(capture, one, ()) for one in swept)])
-        findings = sorted_findings((*manifest.findings, *never_launched(loaded, manifest)))
+        uncounted = frozenset().union(*(one.uncounted for one in swept))
+        findings = sorted_findings((*manifest.findings, *never_launched(loaded, manifest, uncounted)))
     return Answer(
         manifest=msgspec.structs.replace(manifest, findings=findings),
         axes=tuple(sorted({axis for sweep in loaded.sweeps.values() for axis in sweep.axes})),
         groups=tuple(sorted({group for sweep in loaded.sweeps.values() for group in _groups(sweep)})),
         host_lines=tuple(sorted({line for one in swept for line in one.hosts})),
+        unanswered=tuple(sorted({line for one in swept for line in one.unanswered})),
     )
 
 

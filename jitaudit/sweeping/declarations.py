@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 from jitaudit.jit import identity
@@ -37,9 +37,12 @@ def source_findings(function: Any, kernel: str, parameters: tuple[Parameter, ...
             yield Finding(code="JA003", name="unread-argument", message=message, kernel=kernel, argument=parameter.name)
 
 
-def never_launched(loaded: Loaded, manifest: Manifest) -> Iterator[Finding]:
-    """JA006: the kernels of the target's own modules that no case launched or passed on, and no kernel calls."""
-    launched = {kernel.id for kernel in manifest.kernels}
+def never_launched(loaded: Loaded, manifest: Manifest, uncounted: Set[str]) -> Iterator[Finding]:
+    """JA006: the kernels of the target's own modules that no case launched or passed on, and no kernel calls.
+
+    Those in `uncounted` were launched by cases that stopped.
+    """
+    launched = {kernel.id for kernel in manifest.kernels} | uncounted
     passed = {
         text for k in manifest.kernels for v in k.variants for text in v.key.arguments.values() if "function" in text
     }

@@ -16,7 +16,13 @@ def read_host_values(texts: tuple[str, ...]) -> dict[str, tuple[Answer, ...]]:
 
     A value is an int, a range as in ``1..64``, a float, ``true`` or ``false``. Raises RequestError for anything else.
     """
-    return dict(_read(text) for text in texts)
+    values: dict[str, tuple[Answer, ...]] = {}
+    for text in texts:
+        line, given = _read(text)
+        if line in values:
+            raise RequestError(f"--host-value {text}: {line} is given twice; write all its values once, as in 7,9")
+        values[line] = given
+    return values
 
 
 def _read(text: str) -> tuple[str, tuple[Answer, ...]]:

@@ -50,6 +50,10 @@ class Part(msgspec.Struct, frozen=True):
     asked: frozenset[str]
     hosts: frozenset[str]
     """The lines that read a value that the user gave."""
+    unanswered: frozenset[str]
+    """Those that read one that nobody gave."""
+    uncounted: frozenset[str]
+    """The kernels that only cases launched which then stopped."""
     opaque: dict[int, int]
 
 
@@ -61,6 +65,8 @@ class Swept(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     asked: frozenset[str]
     hosts: frozenset[str]
+    unanswered: frozenset[str]
+    uncounted: frozenset[str]
 
 
 class SweepRunner:
@@ -120,6 +126,8 @@ class SweepRunner:
             findings=tuple(findings),
             asked=frozenset().union(*(part.asked for part in parts)),
             hosts=frozenset().union(*(part.hosts for part in parts)),
+            unanswered=frozenset().union(*(part.unanswered for part in parts)),
+            uncounted=frozenset().union(*(part.uncounted for part in parts)),
         )
 
     def _answers(self, chosen: tuple[Answer, ...]) -> dict[str, Answer]:
@@ -163,11 +171,12 @@ class SweepRunner:
         self._capture.seed()
         stops: dict[tuple[str, str], tuple[str, list[Point]]] = {}
         hosts: set[str] = set()
+        unanswered: set[str] = set()
         counted = 0
         for done, index in enumerate(members):
             point, case, answers = self._cases[index]
             with answering_reads(answers) as used:
-                reason = self._run_case(index, case)
+                reason = self._run_case(index, case, unanswered)
             hosts |= used
             if reason is None:
                 counted += 1
@@ -175,7 +184,8 @@ class SweepRunner:
                 code, message, alike = reason
                 stops.setdefault((code, alike), (message, []))[1].append(point)
             self._progress(self._name, done + 1, len(self._cases))
-        seen = [kernel for kernel in self._capture.take().values() if any(v.cases for v in kernel.variants.values())]
+        taken = self._capture.take().values()
+        seen = [kernel for kernel in taken if _counted(kernel)]
         findings: list[Finding] = []
         kernels = tuple(self._kernel(group, kernel, findings) for kernel in seen)
         return Part(
@@ -193,10 +203,12 @@ class SweepRunner:
             },
             asked=frozenset(self._capture.asked),
             hosts=frozenset(hosts),
+            unanswered=frozenset(unanswered),
+            uncounted=frozenset(self._id(kernel.function) for kernel in taken if not _counted(kernel)),
             opaque=self._capture.opaque.numbers,
         )
 
-    def _run_case(self, index: int, case: dict[str, Any]) -> tuple[str, str, str] | None:
+    def _run_case(self, index: int, case: dict[str, Any], unanswered: set[str]) -> tuple[str, str, str] | None:
         """Run one case. What stopped it: the code, the message, and what is equal for cases alike."""
         self._capture.begin(index)
         error: BaseException | None = None
@@ -207,6 +219,7 @@ class SweepRunner:
                 raise
             except BaseException as caught:  # pytest's Skipped is no Exception
                 error = caught
+        unanswered.update(stop.line for stop in stops if isinstance(stop, HostRead))
         if stops:
             return "JA009" if isinstance(stops[0], HostRead) else "JA014", str(stops[0]), stops[0].alike
         if error is not None:
@@ -256,7 +269,7 @@ class SweepRunner:
     def _kernel(self, group: str | None, kernel: SeenKernel, findings: list[Finding]) -> Kernel:
         function = kernel.function
         variants = sorted((v for v in kernel.variants.values() if v.cases), key=lambda variant: variant.key.text)
-        name = identity.kernel_id(function, self._loaded.root, self._loaded.files)
+        name = self._id(function)
         compiled = self._compiled(function, name, variants, findings)
         source = identity.source_digest(function)
         parameters = identity.parameters(function, _uses.get((name, source)))
@@ -283,6 +296,9 @@ class SweepRunner:
                 for variant in variants
             ),
         )
+
+    def _id(self, function: Any) -> str:
+        return identity.kernel_id(function, self._loaded.root, self._loaded.files)
 
     def _compiled(
         self, function: Any, name: str, variants: list[SeenVariant], findings: list[Finding]
@@ -317,6 +333,10 @@ class SweepRunner:
 
 _uses: dict[tuple[str, str], dict[str, ParameterUse | None]] = {}
 """Kernel and source → the uses of its parameters: telling them takes longer than a launch, so no fork does it twice."""
+
+
+def _counted(kernel: SeenKernel) -> bool:
+    return any(variant.cases for variant in kernel.variants.values())
 
 
 def _autotuner(kernel: SeenKernel) -> Autotuner | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -58,12 +58,14 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the child process found; the axes and groups that its sweeps have, and the lines that read given values."""
+    """What the child process found; the axes and groups that its sweeps have, and the lines that read values."""
 
     manifest: Manifest
     axes: tuple[str, ...]
     groups: tuple[str, ...]
     host_lines: tuple[str, ...]
+    """As the user named them, with the values that are given."""
+    unanswered: tuple[str, ...]
 
 
 def run(
@@ -86,7 +88,8 @@ def run(
     )
     lines = {line for answer in answers for line in answer.host_lines}
     given = tuple(read_host_values(narrowing.host_values))
-    _require_known("--host-value", given, lines, "no case read an unknown value there")
+    unanswered = {line for answer in answers for line in answer.unanswered}
+    _require_known("--host-value", given, lines, "no case read an unknown value there", unanswered)
     united = manifests.union([answer.manifest for answer in answers])
     return msgspec.structs.replace(narrowing, groups=()).of(united)
 
@@ -104,10 +107,16 @@ def _run_target(target: Target, architecture: str, narrowing: Narrowing, progres
     return ask("jitaudit.sweeping.child", request, Answer, target.text, progress, place=place)
 
 
-def _require_known(option: str, given: Sequence[str] | dict[str, str], known: set[str], wrong: str) -> None:
+def _require_known(
+    option: str,
+    given: Sequence[str] | dict[str, str],
+    known: set[str],
+    wrong: str,
+    others: Set[str] = frozenset(),
+) -> None:
     for name in given:
         if name not in known:
-            there = f"there are {', '.join(sorted(known))}" if known else "there are none"
+            there = f"there are {', '.join(sorted(known | others))}" if known | others else "there are none"
             raise RequestError(f"{option} {name}: {wrong}; {there}")
 
 

@@ -308,6 +308,38 @@ def test_a_host_value_for_a_line_that_reads_nothing_is_refused(sweeps):
         sweeps(READING, host_values=("sweeps.py:1=7",))
 
 
+def test_the_lines_that_read_or_stopped_a_case_are_named_where_another_is_given(sweeps, lines, tmp_path):
+    read, asked = lines()["READ"], lines()["ASK"]
+    with pytest.raises(RequestError, match=f"there are {tmp_path}/{asked}, {read}$"):
+        sweeps(READING, host_values=("sweeps.py:1=7", f"{read}=7"))
+
+
+@pytest.mark.parametrize("value", ["1,2.5", "inf", "nan"])
+def test_a_host_value_that_the_line_cannot_read_is_refused(sweeps, lines, value):
+    with pytest.raises(RequestError, match=f"--host-value {lines()['READ']}=.*: the line reads int64"):
+        sweeps(READING, host_values=(f"{lines()['READ']}={value}",))
+
+
+def test_two_host_values_for_one_line_are_refused(sweeps):
+    with pytest.raises(RequestError, match=r"sweeps\.py:12 is given twice"):
+        sweeps(READING, host_values=("sweeps.py:12=1", "sweeps.py:12=2"))
+
+
+def test_a_kernel_whose_cases_all_stopped_after_it_is_not_called_unlaunched(sweeps):
+    manifest = sweeps(
+        """
+        @triton.jit
+        def forgotten_kernel(x_ptr): ...
+
+        @jitaudit.sweep(n=[1])
+        def stops(n):
+            launch(n)
+            torch.empty(1, device="cuda").item()
+        """
+    )
+    assert [finding.kernel for finding in findings(manifest, "JA006")] == ["sweeps.py:forgotten_kernel"]
+
+
 # Stubs
 
 STUBBED = """

@@ -56,6 +56,14 @@ def test_where_drops_cases_by_the_axes_that_it_names():
     assert [point for point, _ in sweep.cases()] == [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
 
 
+def test_a_where_that_raises_is_named_with_its_line():
+    @jitaudit.sweep(bs=[0], where=lambda bs: 1 // bs > 0)
+    def sweep(bs): ...
+
+    with pytest.raises(RequestError, match=r"sweep.*: its where raised at .*test_sweeps\.py:\d+: ZeroDivisionError: "):
+        list(sweep.cases())
+
+
 def test_a_sweep_is_still_its_function():
     @jitaudit.sweep(bs=[1])
     def sweep(bs, scale=2):
@@ -119,6 +127,7 @@ READ = [
     ("true,FALSE,none", (True, False, None)),
     ("1,true,1", (1, True)),
     ("0.5", (0.5,)),
+    ("1_000", (1000,)),
     ("torch.int64,int32", (torch.int64, torch.int32)),
     ("both", ("both",)),
     ("SAFE", (Mode.SAFE,)),
@@ -140,6 +149,12 @@ def test_any_word_is_a_value_where_the_sweep_has_words():
 def test_an_empty_axis_is_refused(text: str):
     with pytest.raises(RequestError, match=r"an empty range; write bs=1\.\.64"):
         read_axis("bs", text, DECLARED)
+
+
+@pytest.mark.parametrize("text", ["1.5", "1e3", "nan"])
+def test_a_float_on_an_axis_of_ints_is_refused(text: str):
+    with pytest.raises(RequestError, match=f"--axis bs={text}: the sweep has ints there"):
+        read_axis("bs", text, (None, 1, 2))
 
 
 def test_a_word_that_the_sweep_does_not_declare_is_refused():
