@@ -44,6 +44,10 @@ class Loaded(msgspec.Struct, frozen=True):
 def read_target(text: str) -> Target:
     """Parse a TARGET. Raises RequestError where a file is named that is not there."""
     file, _, sweep = text.partition("::")
+    if Path(file).is_dir() and (file.startswith(".") or "/" in file):
+        raise RequestError(f"{file}: a directory is no target; name a file with sweeps, or a module")
+    if file.endswith(".json"):
+        raise RequestError(f"{file}: a manifest is no target here; name a file with sweeps, or a module")
     if file.endswith(".py") or "/" in file:
         if not Path(file).is_file():
             raise RequestError(f"{file}: no such file")
