@@ -78,12 +78,12 @@ class Stalls(msgspec.Struct, frozen=True):
     repeats: int
     passes: tuple[Pass, ...]
     interrupted: bool = False
-    """Whether passes are missing that were asked for."""
+    """Whether something that was asked for is missing: cases of the last pass, repeats, passes."""
 
     @property
     def complete(self) -> bool:
         """Whether every case of every pass was served."""
-        return bool(self.passes) and not self.interrupted and not any(p.errors or p.partial for p in self.passes)
+        return bool(self.passes) and not self.interrupted and not any(one.errors for one in self.passes)
 
 
 def stall(
@@ -111,20 +111,23 @@ def stall(
         target=read, architecture=architecture, group=None, axes=axes, gpu=gpu,
         trace=traffic() if target == DEFAULT_TARGET and not axes else None,
     )  # fmt: skip
-    measured, device, wanted = [], architecture, list(passes or known)
-    for name in wanted:
+    measured, device, interrupted = [], architecture, False
+    for name in passes or known:
         request = msgspec.structs.replace(base, group=known[name], warm=manifest if name == WARMED else None)
+        served: list[Served] = []
         try:
-            served = [one for one in _repeated(request, repeats, progress) if one.first]
+            for one in _repeated(request, repeats, progress):
+                interrupted |= one.partial
+                if one.first:
+                    served.append(one)
         except (KeyboardInterrupt, Interrupted):
-            break
+            interrupted = True
         if served:
             measured.append(_pass(name, known[name], served))
             device = served[0].device
-        if len(served) < repeats or measured[-1].partial:
+        if interrupted:
             break
-    cut = len(measured) < len(wanted) or any(one.partial for one in measured)
-    return Stalls(SCHEMA_VERSION, target, device, not gpu, repeats, tuple(measured), cut)
+    return Stalls(SCHEMA_VERSION, target, device, not gpu, repeats, tuple(measured), interrupted)
 
 
 def traffic(first: int = 1, last: int = 64, steps: int = 96, seed: int = 0) -> Trace:

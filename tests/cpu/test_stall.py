@@ -196,6 +196,20 @@ def test_interrupted_before_the_first_case_of_a_pass(launchers: Path, monkeypatc
     assert "PARTIAL: interrupted" in stall_report.markdown(nothing)
 
 
+def test_interrupted_before_the_last_repeat(launchers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured before is kept, and nobody takes it for all that was asked for."""
+    real, repeats = stalling.serve_cases, []
+
+    def serve(request: Serving, progress: Progress) -> Served:
+        repeats.append(request.group)
+        return real(request, progress) if len(repeats) == 1 else Served((), (), "cuda:90", 0, 0, None, True)
+
+    monkeypatch.setattr(stalling, "serve_cases", serve)
+    asked = (f"{launchers}::fill", "cuda:90", {}, ("floored",))
+    done = stalling.stall(*asked, gpu=False, repeats=2, progress=lambda *_: None)
+    assert ([one.variants for one in done.passes], done.complete) == ([3], False)
+
+
 def test_what_a_stall_contains_is_not_counted_twice() -> None:
     watch = Stopwatch()
     with watch.timing("module load", "outer"):
