@@ -6,7 +6,7 @@ import ast
 import hashlib
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,13 +37,17 @@ _LONGEST = 80
 
 
 def _qualname(source: Any, depth: int) -> str:
-    captured = inspect.getclosurevars(source).nonlocals if source.__closure__ and depth else {}
+    captured = _captured(source) if depth else {}
     if not captured:
         return str(source.__qualname__)
     text = ", ".join(f"{name}={_captured_text(value, depth)}" for name, value in sorted(captured.items()))
     if len(text) > _LONGEST:
         text = f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     return f"{source.__qualname__}({text})"
+
+
+def _captured(source: Any) -> Mapping[str, Any]:
+    return inspect.getclosurevars(source).nonlocals if source.__closure__ else {}
 
 
 def _captured_text(value: Any, depth: int) -> str:
@@ -119,5 +123,4 @@ def called_names(function: Any) -> set[str]:
     """Every name that the kernel's body mentions, attributes included: what it may call."""
     nodes = list(ast.walk(function_body(function)))
     names = {n.id for n in nodes if isinstance(n, ast.Name)} | {n.attr for n in nodes if isinstance(n, ast.Attribute)}
-    captured = inspect.getclosurevars(function.fn).nonlocals if function.fn.__closure__ else {}
-    return names | {getattr(value, "__name__", name) for name, value in captured.items()}
+    return names | {getattr(value, "__name__", name) for name, value in _captured(function.fn).items()}

@@ -106,8 +106,10 @@ def recall_winner(tuner: Any, key: tuple[str, ...], configs: Sequence[str]) -> b
     `configs`: those that survive pruning at this key, in their order: Triton files its results under them.
     """
     values = tuple(decoding.value(text) for text in key)
-    if values in tuner.cache or not getattr(tuner, "cache_results", False):
-        return values in tuner.cache
+    if values in tuner.cache:
+        return True
+    if not getattr(tuner, "cache_results", False):
+        return False
     known = {config_text(config): config for config in tuner.configs}
     if not known.keys() >= set(configs):
         return False

@@ -6,7 +6,7 @@ import gc
 import importlib
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +29,18 @@ def living_kernels() -> list[Any]:
     return [found for found in gc.get_objects() if issubclass(type(found), JITFunction)]
 
 
-def living_tuners() -> Iterator[tuple[Any, Any]]:
-    """Every autotuner of this process, with the `JITFunction` that it tunes."""
+def tuners_by_function() -> dict[Any, list[Any]]:
+    """Every autotuner of this process, by the `JITFunction` that it tunes."""
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
+    tuners: dict[Any, list[Any]] = {}
     for tuner in [found for found in gc.get_objects() if issubclass(type(found), Autotuner)]:
         function = tuner.fn
         while function is not None and not isinstance(function, JITFunction):
             function = getattr(function, "fn", None)
         if function is not None:
-            yield tuner, function
-
-
-def tuners_by_function() -> dict[Any, list[Any]]:
-    """Each `JITFunction` that is tuned, and its autotuners."""
-    tuners: dict[Any, list[Any]] = {}
-    for tuner, function in living_tuners():
-        tuners.setdefault(function, []).append(tuner)
+            tuners.setdefault(function, []).append(tuner)
     return tuners
 
 

@@ -22,8 +22,7 @@ from jitaudit.jit.capture import (
 )
 from jitaudit.jit.keys import Opaque
 from jitaudit.jit.patching import patched
-
-DEFAULT_TARGET = "cuda:90"
+from jitaudit.jit.target import DEFAULT_TARGET
 
 
 def watching(target: str | None) -> AbstractContextManager[Capture | Observation]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from jitaudit.jit.launch_options import default_option
+from jitaudit.jit.target import DEFAULT_TARGET
 from jitaudit.judging.reach import Column, Reach
 from jitaudit.judging.rewriting import number_of, rewritten
 from jitaudit.model import Cause, CauseKind, Kernel, ParameterUse, Remedy, SweepRun
@@ -22,7 +23,7 @@ _WIDEST = ("i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "fp64", "fp32",
 class Remedies:
     """A kernel's remedies, and what any set of them comes to."""
 
-    def __init__(self, kernel: Kernel, sweeps: Sequence[SweepRun], target: str = "cuda:90") -> None:
+    def __init__(self, kernel: Kernel, sweeps: Sequence[SweepRun], target: str = DEFAULT_TARGET) -> None:
         self.reach = Reach(kernel, sweeps)
         self._backend = target.partition(":")[0]
         self._uses = {parameter.name: parameter.use for parameter in kernel.parameters}

@@ -8,7 +8,7 @@ from jitaudit.planning.kernels import find_kernels, forget_working_directory, us
 from jitaudit.planning.nouns import Cache, Plan, Planned, Sources, Unplanned, Untuned
 from jitaudit.planning.plans import brief, plan, survey
 from jitaudit.planning.requests import NO_THREADS, cache_here, uncounted, wanted
-from jitaudit.planning.tuned import surviving, untuned
+from jitaudit.planning.tuned import surviving, tuners_of, untuned
 
 __all__ = [
     "NO_THREADS",
@@ -25,6 +25,7 @@ __all__ = [
     "plan",
     "survey",
     "surviving",
+    "tuners_of",
     "uncounted",
     "untuned",
     "use_cache",

@@ -12,6 +12,7 @@ from jitaudit import configuration
 from jitaudit import manifest as manifests
 from jitaudit.errors import RequestError, SetupError
 from jitaudit.jit.environment import cache_setting
+from jitaudit.jit.target import DEFAULT_TARGET
 from jitaudit.model import Manifest
 from jitaudit.planning.nouns import Cache, Sources
 from jitaudit.sweeping import Narrowing, Progress, run
@@ -32,7 +33,7 @@ def wanted(
         if targets or narrowing.axes:
             raise RequestError(f"{paths[0]}: a manifest is taken as it is: no TARGET and no --axis beside it")
         read_manifest = manifests.read(paths)
-        if architecture not in (read_manifest.target, ANY_TARGET):
+        if architecture not in (read_manifest.target, DEFAULT_TARGET):  # the default was not asked for
             raise RequestError(f"{paths[0]} is for {read_manifest.target}: no --target {architecture} beside it")
         return narrowing.of(read_manifest), Sources(given, targets=given)
     if not targets:
@@ -71,9 +72,6 @@ def uncounted(manifest: Manifest) -> tuple[str, ...]:
         if sweep.verdict != "pass"
     )
 
-
-ANY_TARGET = "cuda:90"
-"""The commands' default, which does not tell that a user asked for it."""
 
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Variables of a process that forks: no threads beside which it would."""

@@ -13,12 +13,17 @@ from jitaudit.model import Kernel, Manifest, TuningKey
 from jitaudit.planning.nouns import Untuned
 
 
+def tuners_of(manifest: Manifest) -> dict[Any, list[Any]]:
+    """The autotuners of this process by `JITFunction`; none where no kernel is tuned, which spares the search."""
+    return tuners_by_function() if any(kernel.autotuner for kernel in manifest.kernels) else {}
+
+
 def untuned(manifest: Manifest, functions: Sequence[Any], markers: Markers) -> Iterator[Untuned]:
     """The tuning keys that have several configs to benchmark and no winner, in a marker or in Triton's own results.
 
     `functions`: what `find_kernels` found.
     """
-    tuners = tuners_by_function() if any(kernel.autotuner for kernel in manifest.kernels) else {}
+    tuners = tuners_of(manifest)
     for kernel, function in zip(manifest.kernels, functions, strict=True):
         found = [] if isinstance(function, NotWarmable) else tuners.get(function, [])
         if keys := tuple(_untuned_keys(kernel, found, markers)):

@@ -12,11 +12,11 @@ from jitaudit import manifest as manifests
 from jitaudit.configuration import kernel_name
 from jitaudit.jit.capture import require_triton
 from jitaudit.jit.inprocess import cache_directory, current_device, device_name, fill, recall_winner, restore_winner
-from jitaudit.jit.living import follow_new_kernels, is_kernel, living_kernels, living_tuners
+from jitaudit.jit.living import follow_new_kernels, is_kernel, living_kernels
 from jitaudit.jit.marker import read_markers
 from jitaudit.jit.rebuild import NotWarmable
 from jitaudit.model import Kernel, Manifest
-from jitaudit.planning import Sources, find_kernels, surviving
+from jitaudit.planning import Sources, find_kernels, surviving, tuners_of
 
 
 @dataclass
@@ -60,6 +60,7 @@ class _Warming:
         self._load = load
         self._any_device = any_device
         self._waiting: list[Kernel] = []
+        self._tuners: dict[Any, list[Any]] = {}
         self._lock = threading.RLock()
         markers = list(read_markers(cache_directory()).readable.values())
         self._winners = [winner for marker in markers for winner in marker.winners]
@@ -67,8 +68,9 @@ class _Warming:
 
     def start(self) -> None:
         """Warm what is there, and follow what comes."""
-        alive = living_kernels()
-        for kernel, function in zip(self._manifest.kernels, find_kernels(self._manifest, Sources()), strict=True):
+        functions = find_kernels(self._manifest, Sources())
+        alive, self._tuners = living_kernels(), tuners_of(self._manifest)
+        for kernel, function in zip(self._manifest.kernels, functions, strict=True):
             if not isinstance(function, NotWarmable):
                 self._fill(kernel, function)
                 continue
@@ -81,6 +83,7 @@ class _Warming:
 
     def _made(self, function: Any) -> None:
         with self._lock:
+            self._tuners = tuners_of(self._manifest)
             for kernel in [kernel for kernel in self._waiting if is_kernel(function, kernel)]:
                 if self._fill(kernel, function) and kernel.object is not None:
                     self._waiting.remove(kernel)
@@ -105,7 +108,7 @@ class _Warming:
             return
         winners = [w for w in self._winners if (w.kernel, w.group) == (kernel.id, kernel.group)]
         stored = {winner.key for winner in winners}
-        for tuner in [tuner for tuner, tuned in living_tuners() if tuned is function]:
+        for tuner in self._tuners.get(function, ()):
             for tuning in kernel.autotuner.tuning_keys:
                 if tuning.key not in stored:
                     self.warmth.tuned += recall_winner(tuner, tuning.key, surviving(kernel, tuning))

@@ -8,14 +8,13 @@ from typing import Any
 
 from jitaudit.jit.hostbuilds import host_builds
 from jitaudit.jit.inprocess import current_device, measured_winners
-from jitaudit.jit.living import living_tuners
 from jitaudit.jit.marker import Launched, Winner
 from jitaudit.jit.observing import Observation, observing
 from jitaudit.jit.rebuild import NotWarmable
 from jitaudit.jit.settling import zeroed
 from jitaudit.jit.timing import require_gpu, synchronize
 from jitaudit.model import Manifest
-from jitaudit.planning import find_kernels, plan, use_cache
+from jitaudit.planning import find_kernels, plan, tuners_of, use_cache
 from jitaudit.sweeping.axes import Sweep
 from jitaudit.sweeping.process import Progress, serve
 from jitaudit.sweeping.targets import load, read_target
@@ -44,12 +43,12 @@ def tune(request: Request, progress: Progress) -> Tuned:
 
 def winners(manifest: Manifest, functions: Sequence[Any], device: str) -> Iterator[Winner]:
     """What the autotuners of this process have measured for the manifest's kernels. `functions`: as they were found."""
-    tuners = list(living_tuners())
+    tuners = tuners_of(manifest)
     for kernel, function in zip(manifest.kernels, functions, strict=True):
         if kernel.autotuner is None or isinstance(function, NotWarmable):
             continue
         wanted = {tuning.key for tuning in kernel.autotuner.tuning_keys}
-        for tuner in [tuner for tuner, tuned in tuners if tuned is function]:
+        for tuner in tuners.get(function, ()):
             for key, config in measured_winners(tuner):
                 if key in wanted:
                     yield Winner(kernel.id, kernel.group, key, config, device)
