@@ -1,4 +1,4 @@
-"""Under what a measurement was made, for the head of each report."""
+"""Under what a measurement was made, for the head of each report; and how a report is written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import os
 import platform
 import sys
 from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
 
 
 def conditions(module: str) -> dict[str, str | int]:
@@ -21,6 +24,11 @@ def conditions(module: str) -> dict[str, str | int]:
         "gpu": gpu_name(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
+
+
+def write_json(path: Path, report: object) -> None:
+    """A report, readable in a diff."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
 
 
 def gpu_name() -> str:

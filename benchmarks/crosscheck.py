@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.conditions import conditions
+from benchmarks.conditions import conditions, write_json
 from benchmarks.warmups import SEED, draw
 from jitaudit.errors import JitauditError
 from jitaudit.model import Manifest
@@ -42,6 +42,15 @@ class Compared(msgspec.Struct, frozen=True):
     @property
     def equal(self) -> bool:
         return not self.only_predicted and not self.only_launched
+
+
+class Crosscheck(msgspec.Struct, frozen=True):
+    """A run: how many targets were asked for, what was not launched, and each kernel of the others."""
+
+    conditions: dict[str, str | int]
+    targets: int
+    notes: tuple[str, ...]
+    kernels: tuple[Compared, ...]
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -100,13 +109,9 @@ def main() -> None:
 def _write(output: Path | None, targets: int, rows: list[Compared], notes: list[str]) -> None:
     """After each target, so that a cut-off run keeps what it has."""
     if output is not None:
-        report = {
-            "conditions": conditions("benchmarks.crosscheck"),
-            "targets": targets,
-            "notes": sorted(notes),
-            "kernels": sorted(rows, key=lambda row: (row.target, row.kernel, row.group or "")),
-        }
-        output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+        ordered = sorted(rows, key=lambda row: (row.target, row.kernel, row.group or ""))
+        report = Crosscheck(conditions("benchmarks.crosscheck"), targets, tuple(sorted(notes)), tuple(ordered))
+        write_json(output, report)
 
 
 def _crosscheck(target: str, axes: Mapping[str, str]) -> Outcome:

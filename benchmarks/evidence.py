@@ -1,7 +1,7 @@
 """Everything that wants a GPU, in one run: `python -m benchmarks.evidence [--into DIR] [--seconds S] [--only NAME…]`.
 
 Each step is a command with a limit; its output is kept beside its result, also where it fails or is cut off. With no
-GPU the steps that need none run all the same, stall as its compile part.
+GPU the steps that need none run all the same, stall as its compile part. What is worth keeping is moved to reports/.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.conditions import conditions, gpu_name
+from benchmarks.conditions import conditions, gpu_name, write_json
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -37,6 +37,13 @@ class Outcome(msgspec.Struct, frozen=True):
     """None: cut off, or not run."""
     seconds: float
     note: str = ""
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What was run, and where."""
+
+    conditions: dict[str, str | int]
+    steps: tuple[Outcome, ...]
 
 
 JITAUDIT = ("-c", "from jitaudit.cli import main; main()")
@@ -77,9 +84,9 @@ STEPS = (
 
 
 def main() -> None:
-    """Run the steps, and write `evidence.json` after each, so that a cut-off run keeps what it has."""
+    """Run the steps, and write what became of them after each, so that a cut-off run keeps what it has."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--into", type=Path, default=Path("reports"))
+    parser.add_argument("--into", type=Path, default=Path("evidence"))
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--repeats", type=int, default=5, help="of stall")
     parser.add_argument("--only", nargs="*", choices=[step.name for step in STEPS])
@@ -91,9 +98,8 @@ def main() -> None:
             limit = min(step.seconds, ends - time.monotonic())
             outcomes.append(_run(step, arguments.into, arguments.repeats, limit))
             print(f"{outcomes[-1].name}: {outcomes[-1].code} after {outcomes[-1].seconds:.0f} s {outcomes[-1].note}")
-            report = {"conditions": conditions("benchmarks.evidence"), "steps": outcomes}
-            path = arguments.into / "evidence.json"
-            path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+            report = Evidence(conditions("benchmarks.evidence"), tuple(outcomes))
+            write_json(arguments.into / "evidence-h200.json", report)
 
 
 def _run(step: Step, into: Path, repeats: int, limit: float) -> Outcome:

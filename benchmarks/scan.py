@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.conditions import conditions
+from benchmarks.conditions import conditions, write_json
 from jitaudit.sweeping import Narrowing
 from jitaudit.sweeping.process import ask
 from jitaudit.sweeping.running import Answer, Request
@@ -67,7 +67,7 @@ def main() -> None:
         print(f"{scan.pages}: {scan.seconds:.2f} s, {scan.cpu_seconds:.2f} s of the core, {scan.peak_bytes >> 20} MiB")
     if arguments.output:
         report = Report(conditions("benchmarks.scan"), arguments.entries, size, scans)
-        arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
+        write_json(arguments.output, report)
     raise SystemExit(any(scan.seconds > SECONDS or scan.peak_bytes > BYTES for scan in scans))
 
 

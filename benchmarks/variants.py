@@ -1,4 +1,4 @@
-"""The shipped kernels' variants, baseline and floored: `python -m benchmarks.variants [-o reports/variants.json]`.
+"""The shipped kernels' variants, baseline and floored: `python -m benchmarks.variants -o reports/variants.json`.
 
 Over the default axes, and over the 14 batch sizes that the published counts of the DSA trio are for.
 """
@@ -6,12 +6,11 @@ Over the default axes, and over the 14 batch sizes that the published counts of 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import msgspec
 
-from benchmarks.conditions import conditions
+from benchmarks.conditions import conditions, write_json
 from jitaudit.model import Manifest
 from jitaudit.sweeping import Narrowing, run
 
@@ -39,7 +38,7 @@ class Variants(msgspec.Struct, frozen=True):
 def main() -> None:
     """Count, and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
     output = parser.parse_args().output
     counted = Variants(
         conditions("benchmarks.variants"),
@@ -50,8 +49,7 @@ def main() -> None:
             for count in counts(run([target], "cuda:90", Narrowing(axes={"bs": PUBLISHED_SIZES})))
         ),
     )
-    text = msgspec.json.format(msgspec.json.encode(counted), indent=1) + b"\n"
-    output.write_bytes(text) if output else sys.stdout.buffer.write(text)
+    write_json(output, counted)
 
 
 def counts(manifest: Manifest) -> tuple[Count, ...]:

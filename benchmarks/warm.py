@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.conditions import conditions
+from benchmarks.conditions import conditions, write_json
 from jitaudit import manifest as manifests
 from jitaudit.model import Manifest
 from jitaudit.sweeping import Narrowing, run
@@ -74,7 +74,7 @@ def main() -> None:
         )
         if arguments.output:  # after each, so that a cut-off run keeps what it has
             report = {"conditions": conditions("benchmarks.warm"), "rows": rows}
-            arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+            write_json(arguments.output, report)
 
 
 def drawn(manifest: Manifest, size: int) -> Manifest:

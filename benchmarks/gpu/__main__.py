@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import torch
 
-from benchmarks.conditions import conditions
+from benchmarks.conditions import conditions, write_json
 from benchmarks.gpu.measure import cost
 from benchmarks.gpu.rounds import prefixes, rates
 from benchmarks.gpu.tables import Bench, Row, markdown
@@ -43,7 +43,7 @@ def _write(bench: Bench, output: Path | None) -> None:
     """Also in between, so that a cut-off run keeps what it has."""
     if output is not None:
         output.parent.mkdir(exist_ok=True)
-        output.write_bytes(msgspec.json.format(msgspec.json.encode(bench), indent=1) + b"\n")
+        write_json(output, bench)
         output.with_suffix(".md").write_text(markdown(bench))
 
 

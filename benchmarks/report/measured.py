@@ -6,48 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import msgspec
 
+from benchmarks.crosscheck import Crosscheck
+from benchmarks.evidence import Evidence
 from benchmarks.gpu.tables import Bench, Cost
 from benchmarks.variants import Variants
 from jitaudit.stalling import Pass, Stalls
-from jitaudit.sweeping.serving import Wait
 
 ROOT = Path(__file__).parents[2]
 REPORTS = ROOT / "reports"
-
-
-class Compared(msgspec.Struct, frozen=True):
-    """One kernel's predicted keys against those of real launches, as benchmarks.crosscheck has it."""
-
-    target: str
-    kernel: str
-    predicted: int
-    launched: int
-    only_predicted: tuple[str, ...]
-    only_launched: tuple[str, ...]
-
-    @property
-    def equal(self) -> bool:
-        return not self.only_predicted and not self.only_launched
-
-
-class Crosscheck(msgspec.Struct, frozen=True):
-    """A run of benchmarks.crosscheck."""
-
-    conditions: dict[str, Any]
-    targets: int
-    notes: tuple[str, ...]
-    kernels: tuple[Compared, ...]
-
-
-class Evidence(msgspec.Struct, frozen=True):
-    """A run of benchmarks.evidence: the machine, and each step's command."""
-
-    conditions: dict[str, Any]
-    steps: tuple[dict[str, Any], ...]
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -98,19 +67,16 @@ def by_kernel(one: Pass) -> dict[str, float]:
     for step in one.steps:
         built = 0.0
         for wait in step.waits:
-            if wait.kind == "host build":
-                seconds["driver"] += wait.seconds if _is_driver(wait) else 0.0
-                built += 0.0 if _is_driver(wait) else wait.seconds
-                continue
-            seconds[wait.kernel] += wait.seconds
-            if wait.kind == "module load":
-                seconds[wait.kernel] += built
+            if wait.kind == "host build" and wait.kernel == "__triton_launcher":
+                built += wait.seconds
+            elif wait.kind == "host build":
+                seconds["driver"] += wait.seconds
+            elif wait.kind == "module load":
+                seconds[wait.kernel] += built + wait.seconds
                 built = 0.0
+            else:
+                seconds[wait.kernel] += wait.seconds
     return dict(seconds)
-
-
-def _is_driver(wait: Wait) -> bool:
-    return wait.kernel != "__triton_launcher"
 
 
 def moving(baseline: Pass) -> set[str]:

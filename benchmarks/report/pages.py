@@ -64,9 +64,12 @@ def _lines(measured: Measured, remarks: str) -> Iterator[str]:
     yield from _keys(measured)
     yield from ("", "## How", "", "| step | command | seconds |", "|---|---|---|")
     for step in measured.evidence.steps:
-        yield f"| {step['name']} | `{step['command']}` | {step['seconds']:.0f} |"
-    yield f"| crosscheck-libraries | `{measured.libraries.conditions['command']}` | 230 |"
-    yield f"| variants | `{measured.variants.conditions['command']}` | |"
+        yield f"| {step.name} | `{step.command}` | {step.seconds:.0f} |"
+    yield f"| crosscheck-libraries | `{measured.libraries.conditions['command']}` | |"
+    there = measured.variants.conditions
+    yield from ("", f"On {there['cores']} CPU cores with no GPU, torch {there['torch']}, triton {there['triton']}:", "")
+    yield f"- variants.json: `{there['command']}`"
+    yield "- stall-offline.json: `jitaudit stall --repeat 3 -o reports/stall-offline.json`"
     yield from ("", *OTHERS, "", remarks)
 
 

@@ -308,14 +308,20 @@ def test_a_read_only_directory(wanted: Manifest, tmp_path: Path) -> None:
         assert checked(wanted, fixed).hits == 6
 
 
-@pytest.mark.parametrize("below", [".", "cache"])
-def test_a_file_where_the_directory_should_be(below: str, wanted: Manifest, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("below", "reason"),
+    [
+        (".", "--cache-dir {place} is no directory"),
+        ("cache", "cache directory {place} (from --cache-dir) can't be used: Not a directory"),
+    ],
+)
+def test_a_file_where_the_directory_should_be(below: str, reason: str, wanted: Manifest, tmp_path: Path) -> None:
     """Nothing is damaged there: the directory can't be one."""
     (tmp_path / "file").write_text("kept")
     (tmp_path / "m.json").write_bytes(encode(wanted))
     place = tmp_path / "file" / below
     told = run("warm", tmp_path / "m.json", "--cache-dir", place, code=3)
-    assert f"cache directory {place} (from --cache-dir) can't be used: Not a directory" in told
+    assert reason.format(place=place) in told
     assert {miss.code for miss in checked(wanted, place).misses} == {"JA210"}
     assert (tmp_path / "file").read_text() == "kept"
 
