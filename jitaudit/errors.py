@@ -23,3 +23,8 @@ class SetupError(JitauditError):
     """This machine or environment cannot run the request: no Triton, no GPU, an unusable cache directory."""
 
     exit_code = 3
+
+
+def error_of(exit_code: int) -> type[JitauditError]:
+    """The class of the error that another process met."""
+    return {error.exit_code: error for error in (SetupError, Interrupted)}.get(exit_code, RequestError)

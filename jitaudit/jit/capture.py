@@ -206,6 +206,7 @@ class Capture:
 
     def launch_again(self, function: Any, first: SeenVariant, args: tuple[Any, ...]) -> None:
         """A launcher kept what a launch returned, perhaps since another sweep, and launches it again."""
+        values.forget_addressed(args)
         values.forget_written(args)
         self._launched.append(self._see(function, SeenVariant(first.key, first.tuned, first.launch)))
 
@@ -218,6 +219,7 @@ class Capture:
         for name, value in bound.items():
             if isinstance(value, self._tensor) and not value.is_cuda:
                 _reach_host(name, value, name in binder.written)
+        values.forget_addressed(bound.values())
         values.forget_written([value for name, value in bound.items() if name in binder.written])
 
 

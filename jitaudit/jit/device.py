@@ -10,7 +10,7 @@ import functools
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from jitaudit.jit.device_objects import DeviceObjects, device_objects
@@ -65,6 +65,7 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
         *((torch.accelerator, n, _own(answer)) for n, answer in accelerator.items() if hasattr(torch.accelerator, n)),
         *((torch._C, name, answer) for name, answer in _constants(_LIBRARY_CONSTANTS).items()),
         (torch._C, "_cuda_isCurrentStreamCapturing", objects.state.is_capturing),
+        (torch.cuda.graphs, "graph_pool_handle", cuda["graph_pool_handle"]),
         (torch.cuda.nvtx, "_nvtx", types.SimpleNamespace(**_constants(_NVTX_CONSTANTS))),
         (torch, "Stream", objects.Stream),
         (torch, "Event", objects.Event),
@@ -119,6 +120,8 @@ def _cuda_answers(profile: DeviceProfile, asked: Asked, objects: DeviceObjects) 
         "Event": objects.Event,
         "CUDAGraph": objects.CUDAGraph,
         "graph": objects.graph,
+        "MemPool": objects.MemPool,
+        "use_mem_pool": lambda pool, device=None: nullcontext(),
         "default_generators": (generator,),
     }
 

@@ -7,6 +7,7 @@ import random
 import threading
 from typing import Any, NamedTuple
 
+from jitaudit.jit import values
 from jitaudit.jit.stops import Unsupported
 
 
@@ -18,6 +19,7 @@ class DeviceObjects(NamedTuple):
     CUDAGraph: type
     graph: type
     Generator: type
+    MemPool: type
     state: ThreadState
 
 
@@ -38,7 +40,7 @@ def device_objects() -> DeviceObjects:
     None derives from a class of `torch.cuda`: in a CUDA build of torch those start CUDA when they are made.
     """
     stream, event, state = _streams()
-    return DeviceObjects(stream, event, *_graphs(stream, state), _generator(), state)
+    return DeviceObjects(stream, event, *_graphs(stream, state), _generator(), _MemPool, state)
 
 
 def _streams() -> tuple[type, type, ThreadState]:
@@ -98,14 +100,22 @@ def _streams() -> tuple[type, type, ThreadState]:
 
 def _graphs(stream_class: type, state: ThreadState) -> tuple[type, type]:
     class CUDAGraph:
-        def __init__(self, *args: object, **kwargs: object) -> None: ...
+        """A replay launches what the capture counted already, and writes what it wrote, from inputs of its own time."""
+
+        def __init__(self, *args: object, **kwargs: object) -> None:
+            self._writes: Any = ()
+
         def capture_begin(self, *args: object, **kwargs: object) -> None:
             state.captures += 1
+            values.record_writes()
 
         def capture_end(self) -> None:
             state.captures -= 1
+            self._writes = values.recorded_writes()
 
-        def replay(self) -> None: ...
+        def replay(self) -> None:
+            values.forget_storages(self._writes)
+
         def reset(self) -> None: ...
         def pool(self) -> tuple[int, int]:
             return (0, 0)
@@ -123,6 +133,20 @@ def _graphs(stream_class: type, state: ThreadState) -> tuple[type, type]:
             self._stream.__exit__()
 
     return CUDAGraph, graph
+
+
+class _MemPool:
+    """A pool that nothing is taken from."""
+
+    allocator = None
+    id = (0, 0)
+
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
+    def use_count(self) -> int:
+        return 1
+
+    def snapshot(self, *args: object) -> list[object]:
+        return []
 
 
 def _generator() -> type:

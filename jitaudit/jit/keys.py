@@ -12,6 +12,7 @@ import hashlib
 import json
 from typing import Any
 
+from jitaudit.jit.stops import Stub
 from jitaudit.model import Scalar, VariantKey
 
 _INTS = {"i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}
@@ -26,6 +27,8 @@ class Opaque:
         self._alive: list[object] = []
 
     def __call__(self, value: object) -> str:
+        if isinstance(value, Stub):
+            value.stop()
         if id(value) not in self.numbers:
             self.numbers[id(value)] = len(self.numbers) + 1
             self._alive.append(value)

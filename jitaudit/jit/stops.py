@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 
 class CaseStopped(BaseException):
@@ -53,6 +54,17 @@ class Unsupported(CaseStopped):
 
     def __init__(self, question: str) -> None:
         super().__init__(f"{question} has no answer offline")
+
+
+class Stub:
+    """What stands for a part, `name`, of a package that can't be imported here: nothing may depend on its value."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def stop(self, *args: object, **kwargs: object) -> NoReturn:
+        """Stop the case. Raises Unsupported."""
+        raise Unsupported(f"{self._name}, a --stub,")
 
 
 def launcher_line() -> str:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
+from jitaudit.jit.addresses import FIRST_ADDRESS, lies_in
 from jitaudit.jit.answers import answer
 from jitaudit.jit.shapes import run_on_meta
 from jitaudit.jit.stops import HostRead, launcher_line
@@ -25,8 +27,11 @@ LARGEST_KNOWN = 1 << 16
 _LARGEST_FLOAT = 1 << 10
 """The same for floating point that is built from data: scalars and small tables, not weights."""
 
-_any_known = False
-"""Whether any stand-in ever had known values: most launches need not look."""
+_known: WeakSet[Any] = WeakSet()
+"""The storages that had known values: while there are none, launches need not look."""
+
+_recorded: WeakSet[Any] | None = None
+"""The storages written since a CUDA graph's capture began."""
 
 _FILLS = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "fill_", "zero_"}
 """Operations whose result does not depend on what their tensor held."""
@@ -47,14 +52,59 @@ def known(tensor: torch.Tensor, values: object) -> torch.Tensor:
 
 
 def forget_written(arguments: Iterable[object]) -> None:
-    """Make unknown what a kernel may have written: every stand-in among its arguments."""
+    """Make unknown what a kernel may have written: every stand-in among `arguments`."""
     import torch
 
-    if _any_known:
+    if _known or _recorded is not None:
         for value in _flat(list(arguments)):
             tensor = getattr(value, "base", None) if hasattr(value, "block_shape") else value  # a tensor descriptor
             if isinstance(tensor, torch.Tensor) and is_stand_in(tensor):
                 _forget(tensor)
+
+
+def forget_addressed(arguments: Iterable[object]) -> None:
+    """Make unknown what lies at the addresses among `arguments`: integers, and known tensors of them.
+
+    A kernel may cast any of them to a pointer, and write there.
+    """
+    if _known:
+        addresses = [number for value in _flat(list(arguments)) for number in _addresses(value)]
+        for storage in [storage for storage in _known if any(lies_in(number, storage) for number in addresses)]:
+            _forget_storage(storage)
+
+
+def _addresses(value: object) -> list[int]:
+    import torch
+
+    if type(value) is int:
+        return [value] if value >= FIRST_ADDRESS else []
+    wide = (torch.int64, torch.uint64)
+    if not isinstance(value, torch.Tensor) or value.dtype not in wide or not is_stand_in(value):
+        return []
+    twin = twin_of(value)
+    if twin is None:
+        return []
+    numbers = twin.view(torch.int64)
+    return [int(number) for number in numbers[numbers >= FIRST_ADDRESS].tolist()]
+
+
+def record_writes() -> None:
+    """A CUDA graph's capture begins."""
+    global _recorded
+    _recorded = WeakSet()
+
+
+def recorded_writes() -> WeakSet[Any]:
+    """The storages that were written since `record_writes`: what a replay of the graph writes again."""
+    global _recorded
+    written, _recorded = _recorded, None
+    return WeakSet() if written is None else written
+
+
+def forget_storages(storages: WeakSet[Any]) -> None:
+    """Make unknown what a replay has written."""
+    for storage in storages:
+        _forget_storage(storage)
 
 
 def is_stand_in(tensor: torch.Tensor) -> bool:
@@ -70,8 +120,24 @@ def reaches_stand_ins(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return not tensors or any(map(is_stand_in, tensors))
 
 
+def makes_stand_ins(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an operation's results are: it takes one, or is told to make one."""
+    device = kwargs.get("device")
+    return (device is not None and device.type == "meta") or any(map(is_stand_in, _tensors(args, kwargs)))
+
+
 def _forget(tensor: torch.Tensor) -> None:
-    vars(tensor.untyped_storage()).pop("jitaudit_twin", None)
+    _record(tensor)
+    _forget_storage(tensor.untyped_storage())
+
+
+def _forget_storage(storage: Any) -> None:
+    vars(storage).pop("jitaudit_twin", None)
+
+
+def _record(tensor: torch.Tensor) -> None:
+    if _recorded is not None:
+        _recorded.add(tensor.untyped_storage())
 
 
 def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -182,6 +248,8 @@ def _follow(func: Any, args: Any, kwargs: Any, out: Any, tensors: list[torch.Ten
     import torch
 
     name = func._opname
+    if name == "set_":  # the storage brings its values along
+        return
     if name in ("fill_", "zero_"):
         _write(args[0], torch.full(args[0].shape, args[1] if name == "fill_" else 0, dtype=args[0].dtype))
         return
@@ -196,10 +264,10 @@ def _follow(func: Any, args: Any, kwargs: Any, out: Any, tensors: list[torch.Ten
         and not name.startswith(("empty", "new_empty"))
     ):
         twins = _twins((args, kwargs))
+    written = _mutated(func, args, kwargs) if func._schema.is_mutable else []
+    for tensor in written:
+        _record(tensor) if twins else _forget(tensor)
     if twins is None:
-        if func._schema.is_mutable:
-            for tensor in _mutated(func, args, kwargs):
-                _forget(tensor)
         return
     if "device" in twins[1]:
         twins[1]["device"] = torch.device("cpu")
@@ -235,12 +303,12 @@ def twin_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _keep(stand_in: torch.Tensor, value: torch.Tensor) -> None:
-    global _any_known
     import torch
 
+    _record(stand_in)
     if stand_in.numel() > LARGEST_KNOWN:
         return
-    _any_known = True
+    _known.add(stand_in.untyped_storage())
     size = stand_in.untyped_storage().nbytes() // stand_in.element_size()
     storage = torch.zeros(size, dtype=stand_in.dtype, device="cpu").untyped_storage()
     vars(stand_in.untyped_storage())["jitaudit_twin"] = storage
@@ -255,6 +323,7 @@ def _write(target: torch.Tensor, value: torch.Tensor | None) -> None:
     if value is None:
         _forget(target)
     elif twin is not None:
+        _record(target)
         twin.copy_(value)
     elif target.numel() * target.element_size() == target.untyped_storage().nbytes():
         _keep(target, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,13 +13,21 @@ from typing import TypeVar
 
 import msgspec
 
-from jitaudit.errors import JitauditError, RequestError, SetupError
+from jitaudit.errors import Interrupted, JitauditError, RequestError, error_of
 
 A = TypeVar("A")
 
 
+class Died(RequestError):
+    """The fork ended without an answer; `how` it did, in words."""
+
+    def __init__(self, name: str, code: int) -> None:
+        self.how = f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        super().__init__(f"{name}: its process {self.how} and gave no answer; what it printed stands above")
+
+
 def in_fork(work: Callable[[], msgspec.Struct], answer_type: type[A], name: str) -> A:
-    """What `work` answers. Raises what it raises of jitaudit's errors, and RequestError naming `name` where it dies."""
+    """What `work` answers. Raises what it raises of jitaudit's errors, and Died naming `name` where it dies."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -31,11 +40,10 @@ def in_fork(work: Callable[[], msgspec.Struct], answer_type: type[A], name: str)
         data = messages.read()
     _, status = os.waitpid(child, 0)
     if not data:
-        code = os.waitstatus_to_exitcode(status)
-        raise RequestError(f"{name}: its process ended with code {code} and no answer; what it printed stands above")
+        raise Died(name, os.waitstatus_to_exitcode(status))
     if data[:1] == _ERROR:
         code, message = msgspec.json.decode(data[1:], type=tuple[int, str])
-        raise (SetupError if code == SetupError.exit_code else RequestError)(message)
+        raise error_of(code)(message)
     return msgspec.json.decode(data[1:], type=answer_type)
 
 
@@ -49,6 +57,8 @@ def _answer_and_exit(work: Callable[[], msgspec.Struct], writer: int) -> None:
                 messages.write(_ANSWER + msgspec.json.encode(work()))
             except JitauditError as error:
                 messages.write(_ERROR + msgspec.json.encode((error.exit_code, str(error))))
+            except KeyboardInterrupt:
+                messages.write(_ERROR + msgspec.json.encode((Interrupted.exit_code, "interrupted")))
     except BaseException:
         traceback.print_exc()
     finally:

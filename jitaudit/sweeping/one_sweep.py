@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import random
-from collections.abc import Callable, Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,15 @@ from jitaudit.jit.tuning import config_text
 from jitaudit.model import Autotuner, Box, Compile, Finding, Kernel, ParameterUse, SweepRun, TuningKey, Variant
 from jitaudit.sweeping.axes import Sweep, axis_text, group_name
 from jitaudit.sweeping.declarations import source_findings
+from jitaudit.sweeping.forking import Died
 from jitaudit.sweeping.targets import Loaded
+
+Reason = tuple[str, str, str]
+"""What stopped a case: the code, the message, and what is equal for cases that stopped for one reason."""
+
+_AT = struct.Struct("q")
+_NO_CASE = -1
+_MOST_DEATHS = 3
 
 Isolated = Callable[[Callable[[], "Part"]], "Part"]
 """Runs a part as if in a fresh process."""
@@ -86,6 +96,8 @@ class SweepRunner:
     ) -> None:
         self._name, self._sweep, self._loaded, self._capture = name, sweep, loaded, capture
         self._hosts, self._compiles, self._isolated, self._progress = hosts, compiles, isolated, progress
+        self._at = mmap.mmap(-1, _AT.size)
+        """The case that is under way, told to this process by the fork that runs it."""
         self._lines: tuple[str, ...] = ()
         """The lines that read one of several values: they are axes too."""
         self._texts = {axis: tuple(map(axis_text, values)) for axis, values in sweep.axes.items()}
@@ -160,14 +172,29 @@ class SweepRunner:
         ]
 
     def _part(self, group: str | None, members: Sequence[int]) -> Part:
-        part = self._isolated(lambda: self._run_part(group, members))
+        part = self._run_beside_the_dead(group, members)
         self._capture.opaque.adopt(part.opaque)
         _uses.update(
             {(kernel.id, kernel.source): {p.name: p.use for p in kernel.parameters} for kernel in part.kernels}
         )
         return part
 
-    def _run_part(self, group: str | None, members: Sequence[int]) -> Part:
+    def _run_beside_the_dead(self, group: str | None, members: Sequence[int]) -> Part:
+        """Run the cases; where one ends its process, all the others from the start. The fourth is a RequestError."""
+        dead: dict[int, str] = {}
+        while True:
+            try:
+                return self._isolated(lambda: self._run_part(group, members, dead))
+            except Died as death:
+                index = _AT.unpack(self._at[:])[0]
+                if index == _NO_CASE:
+                    raise
+                if len(dead) == _MOST_DEATHS:
+                    message = f"its process {death.how}, and {_MOST_DEATHS} cases before ended theirs"
+                    raise RequestError(f"{self._name} at {self._case_text(index)}: {message}") from None
+                dead[index] = death.how
+
+    def _run_part(self, group: str | None, members: Sequence[int], dead: Mapping[int, str]) -> Part:
         self._capture.seed()
         stops: dict[tuple[str, str], tuple[str, list[Point]]] = {}
         hosts: set[str] = set()
@@ -175,15 +202,20 @@ class SweepRunner:
         counted = 0
         for done, index in enumerate(members):
             point, case, answers = self._cases[index]
-            with answering_reads(answers) as used:
-                reason = self._run_case(index, case, unanswered)
-            hosts |= used
+            self._at[:] = _AT.pack(index)
+            if index in dead:
+                reason: Reason | None = ("JA013", f"its process {dead[index]}", dead[index])
+            else:
+                with answering_reads(answers) as used:
+                    reason = self._run_case(index, case, unanswered)
+                hosts |= used
             if reason is None:
                 counted += 1
             else:
                 code, message, alike = reason
                 stops.setdefault((code, alike), (message, []))[1].append(point)
             self._progress(self._name, done + 1, len(self._cases))
+        self._at[:] = _AT.pack(_NO_CASE)
         taken = self._capture.take().values()
         seen = [kernel for kernel in taken if _counted(kernel)]
         findings: list[Finding] = []
@@ -208,8 +240,8 @@ class SweepRunner:
             opaque=self._capture.opaque.numbers,
         )
 
-    def _run_case(self, index: int, case: dict[str, Any], unanswered: set[str]) -> tuple[str, str, str] | None:
-        """Run one case. What stopped it: the code, the message, and what is equal for cases alike."""
+    def _run_case(self, index: int, case: dict[str, Any], unanswered: set[str]) -> Reason | None:
+        """Run one case."""
         self._capture.begin(index)
         error: BaseException | None = None
         with remembering_stops() as stops:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from jitaudit.errors import Interrupted, JitauditError, RequestError, SetupError
+from jitaudit.errors import Interrupted, JitauditError, RequestError, error_of
 from jitaudit.sweeping.relocating import Relocation
 
 A = TypeVar("A")
@@ -86,6 +87,7 @@ def serve(work: Callable[[R, Progress], msgspec.Struct], request_type: type[R], 
     """The child's side: read the request from standard input, do the work, leave the answer in `private`."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.enable()  # a launcher may take the process with it: where, stands on standard error
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=request_type)
     sys.stdin.close()
     with os.fdopen(progress, "w", buffering=1) as messages:
@@ -137,8 +139,7 @@ def _relay(reader: int, progress: Progress) -> None:
 def _answer(private: Path, answer_type: type[A], name: str, code: int) -> A:
     if (private / _FAILURE).is_file():
         failure = msgspec.json.decode((private / _FAILURE).read_bytes(), type=Failure)
-        errors = {error.exit_code: error for error in (SetupError, Interrupted)}
-        raise errors.get(failure.exit_code, RequestError)(failure.error)
+        raise error_of(failure.exit_code)(failure.error)
     if not (private / _ANSWER).is_file():
         raise RequestError(f"{name}: its process ended with code {code} and no answer; what it printed stands above")
     return msgspec.json.decode((private / _ANSWER).read_bytes(), type=answer_type)

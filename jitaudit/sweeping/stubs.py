@@ -1,21 +1,22 @@
 """``--stub MODULE``: a stand-in for a package that can't be imported here.
 
 It can be imported and passed around. Whatever could divert a launcher (a truth value, a comparison, a call, a type
-check, a length) stops the case.
+check, a length, `hasattr`) stops the case, and so does a kernel that is given one.
 """
 
 from __future__ import annotations
 
+import dis
 import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, NoReturn
+from types import FrameType, ModuleType
+from typing import Any
 
 from jitaudit.errors import RequestError
-from jitaudit.jit.stops import Unsupported
+from jitaudit.jit.stops import Stub
 
 
 def install_stubs(modules: Sequence[str]) -> None:
@@ -55,21 +56,14 @@ class _Finder(MetaPathFinder, Loader):
 
 class _StubModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Stub(f"{self.__name__}.{name}")
+        return _attribute(self.__name__, name, sys._getframe(1))
 
 
-class _Stub:
+class _Stub(Stub):
     """Any attribute of a stub module."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-
     def __getattr__(self, name: str) -> _Stub:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Stub(f"{self._name}.{name}")
+        return _attribute(self._name, name, sys._getframe(1))
 
     def __hash__(self) -> int:
         return hash(self._name)
@@ -77,10 +71,21 @@ class _Stub:
     def __repr__(self) -> str:
         return f"<stub {self._name}>"
 
-    def _stop(self, *args: object, **kwargs: object) -> NoReturn:
-        raise Unsupported(f"{self._name}, a --stub,")
+    __bool__ = __call__ = __len__ = __iter__ = __contains__ = __getitem__ = Stub.stop
+    __instancecheck__ = __subclasscheck__ = __mro_entries__ = Stub.stop
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __int__ = __float__ = __index__ = Stub.stop
 
-    __bool__ = __call__ = __len__ = __iter__ = __contains__ = __getitem__ = __instancecheck__ = __subclasscheck__ = (
-        _stop
-    )
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __mro_entries__ = __int__ = __float__ = __index__ = _stop
+
+def _attribute(owner: str, name: str, asking: FrameType) -> _Stub:
+    """For who writes ``owner.name``; who calls `hasattr` or `getattr` asks whether it is there, and nobody knows."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    stub = _Stub(f"{owner}.{name}")
+    if _is_call(asking) and not asking.f_code.co_filename.startswith("<frozen importlib"):
+        stub.stop()
+    return stub
+
+
+def _is_call(frame: FrameType) -> bool:
+    """Whether the instruction that a frame is at calls something, rather than loads an attribute."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("CALL")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import io
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +31,12 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 @triton.jit
 def seeded_kernel(x_ptr, seed, offset):
     tl.store(x_ptr, seed + offset)
+
+
+@triton.jit
+def addressed_kernel(table_ptr, value):
+    pages = table_ptr.to(tl.pointer_type(tl.int64))
+    tl.store(pages, value)
 
 
 @pytest.fixture
@@ -257,10 +265,67 @@ def test_a_tensor_of_no_elements_is_at_0(capture: Capture):
         lambda: torch.nn.Linear(4, 4, device=0).weight,
         lambda: torch.nn.Linear(4, 4).to(0).weight,
         lambda: torch.nn.Linear(4, 4).to(device=0).weight,
+        lambda: torch.empty(4, device=torch.device(torch.cuda.current_device())),
+        lambda: torch.empty(4, device=torch.device(index=0)),
     ],
 )
 def test_a_device_may_be_a_number(capture: Capture, make: Callable[[], torch.Tensor]):
-    assert make().device == torch.device("cuda", 0)
+    assert make().device == torch.device("cuda", 0) == torch.device(0)
+
+
+def test_devices_are_what_they_were(capture: Capture):
+    with torch.device(0):
+        x = torch.empty(4)
+    assert isinstance(x.device, torch.device)
+    assert not isinstance("cuda", torch.device)
+    assert {torch.device: "found"}[type(x.device)] == "found"
+    assert (torch.device("cpu").type, torch.device("cuda:0").index) == ("cpu", 0)
+    for device in (x.device, torch.device("cpu")):
+        assert pickle.loads(pickle.dumps(device)) == copy.deepcopy(device) == device
+
+
+def test_storages_and_files_and_other_libraries_tensors(capture: Capture):
+    """The ways to a tensor that pass torch's operations by."""
+    storage = torch.UntypedStorage(16, device="cuda")
+    assert torch.empty(0, device="cuda").set_(storage, 1, (2,), (1,)).data_ptr() == storage.data_ptr() + 4
+    file = io.BytesIO()
+    torch.save({"weight": torch.arange(4.0)}, file)
+    file.seek(0)
+    assert torch.load(file, map_location="cuda")["weight"].is_cuda
+    x = torch.empty(4, device="cuda")
+    assert torch.from_dlpack(x).data_ptr() == torch.utils.dlpack.from_dlpack(torch.to_dlpack(x)).data_ptr()
+    assert x.share_memory_().data_ptr() == x.data_ptr()
+    assert (x.type(), torch.empty(4).type()) == ("torch.cuda.FloatTensor", "torch.FloatTensor")
+    assert x.type(torch.float16).dtype == torch.float16
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        lambda x, generator: x.exponential_(generator=generator),
+        lambda x, generator: x.uniform_(0, 1, generator=generator),
+        lambda x, generator: torch.nn.init.normal_(x, generator=generator),
+        lambda x, generator: torch.randperm(4, generator=generator, device="cuda"),
+        lambda x, generator: torch.multinomial(torch.ones(4, device="cuda"), 1, generator=generator),
+    ],
+)
+def test_random_operations_take_a_gpus_generator(capture: Capture, fill: Callable[..., torch.Tensor]):
+    assert fill(torch.empty(4, device="cuda"), torch.Generator("cuda")).is_cuda
+    assert torch.rand(2, generator=torch.Generator("cpu").manual_seed(3)).shape == (2,)
+
+
+def test_memory_pools_and_graphed_callables(capture: Capture):
+    class Layer(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.empty_like(x)
+            launch(x, y)
+            return x + y
+
+    x = torch.empty(64, device="cuda")
+    with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+        launch(x, torch.empty(64, device="cuda"))
+    assert torch.cuda.make_graphed_callables(Layer(), (x,))(x).is_cuda
+    assert keys(capture) == {"copy_kernel": 1}
 
 
 def test_large_tensors_take_no_memory(capture: Capture):
@@ -276,6 +341,8 @@ def test_tables_of_addresses_and_deep_copies(capture: Capture):
     twin = copy.deepcopy(module)
     assert twin.weight.is_cuda
     assert twin.weight.data_ptr() != module.weight.data_ptr()
+    view = torch.arange(4, device="cuda")[1:]
+    assert (copy.deepcopy(view).tolist(), copy.deepcopy(view).data_ptr() % 16) == ([1, 2, 3], 8)
 
 
 # What runs inside
@@ -421,6 +488,42 @@ def test_what_a_kernel_may_have_written_is_unknown(capture: Capture):
     assert lens.tolist() == [1, 2]
     with pytest.raises(HostRead):
         view.item()
+
+
+@pytest.mark.parametrize(
+    "pass_on",
+    [
+        lambda address: address,
+        lambda address: torch.tensor([0, address], device="cuda"),
+        lambda address: torch.tensor([address], dtype=torch.uint64, device="cuda"),
+    ],
+    ids=["number", "table", "table of uint64"],
+)
+def test_what_lies_at_an_address_that_a_kernel_is_given_is_unknown(capture: Capture, pass_on: Callable[[int], object]):
+    page, other = torch.tensor([1, 2], device="cuda"), torch.tensor([3], device="cuda")
+    other.data_ptr()
+    launch(page, torch.empty(64, device="cuda"))  # a pointer that is only read
+    assert page.tolist() == [1, 2]
+    addressed_kernel[(1,)](pass_on(page[1:].data_ptr()), 7)
+    assert other.tolist() == [3]
+    with pytest.raises(HostRead):
+        page.tolist()
+
+
+def test_what_a_graph_writes_is_unknown_after_a_replay(capture: Capture):
+    """It is computed again, from what its inputs hold then."""
+    lens, kept = torch.tensor([1, 2], device="cuda"), torch.tensor([3], device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        total = lens.sum()
+        counts = torch.zeros(2, dtype=torch.int64, device="cuda")
+        counts += lens
+    lens.copy_(torch.tensor([5, 6]))
+    graph.replay()
+    assert (lens.tolist(), kept.tolist()) == ([5, 6], [3])
+    for written in (total, counts):
+        with pytest.raises(HostRead):
+            written.tolist()
 
 
 def test_what_is_computed_from_unknown_values_is_unknown(capture: Capture):

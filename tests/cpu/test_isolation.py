@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from jitaudit.errors import RequestError
+from jitaudit.errors import Interrupted, RequestError
 from jitaudit.judging import judge
 from jitaudit.model import Finding, Manifest
 from jitaudit.sweeping import Narrowing, run
@@ -116,17 +117,33 @@ def test_groups_do_not_see_each_others_caches(sweeps):
     assert [(kernel.group, len(kernel.variants)) for kernel in manifest.kernels] == [("new", 4), ("old", 4)]
 
 
-def test_a_sweep_that_kills_its_process_is_named(sweeps):
-    with pytest.raises(RequestError, match=r"sweeps\.py.*ended with code 3"):
-        sweeps(
-            """
-            import os
+KILLS = """
+import os, signal
 
-            @jitaudit.sweep(n=jitaudit.ints(1, 2))
-            def fatal(n):
-                os._exit(3)
-            """
-        )
+@jitaudit.sweep(n=jitaudit.ints(1, 8))
+def fatal(n):
+    launch(n)
+    if n == 3:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if n >= {last}:
+        os._exit(3)
+"""
+
+
+def test_a_case_that_kills_its_process_stops_that_case(sweeps, capfd):
+    manifest = sweeps(KILLS.format(last=8))
+    assert [(finding.case, finding.message) for finding in findings(manifest, "JA013")] == [
+        ("n=3", "its process died of SIGSEGV"),
+        ("n=8", "its process ended with code 3"),
+    ]
+    assert (manifest.sweeps[0].verdict, manifest.sweeps[0].counted) == ("partial", 6)
+    assert counts(manifest) == {"fill_kernel": 6}
+    assert re.search(r'sweeps.py", line \d+ in fatal', capfd.readouterr().err)
+
+
+def test_a_sweep_whose_cases_go_on_killing_its_process_is_named(sweeps):
+    with pytest.raises(RequestError, match=r"sweeps\.py:fatal at n=7: its process ended with code 3, and 3 cases"):
+        sweeps(KILLS.format(last=5))
 
 
 RAISES = [
@@ -159,7 +176,7 @@ def test_whatever_a_case_raises_stops_that_case_at_the_launchers_own_line(sweeps
 
 
 def test_an_interrupt_is_no_finding(sweeps):
-    with pytest.raises(RequestError, match="no answer"):
+    with pytest.raises(Interrupted):
         sweeps(
             """
             @jitaudit.sweep(n=[1, 2])
@@ -364,6 +381,18 @@ def calling(n):
 @jitaudit.sweep(n=[3])
 def comparing(n):
     launch(2 if absent_engine.VERSION == "2" else 1)
+
+@jitaudit.sweep(n=[3])
+def looking(n):
+    launch(2 if hasattr(absent_engine, "flash") else 1)
+
+@jitaudit.sweep(n=[3])
+def looking_deeper(n):
+    launch(getattr(absent_engine.flash, "LENGTH", 1))
+
+@jitaudit.sweep(n=[3])
+def compiling(n):
+    launch(absent_engine.LENGTH)
 """
 
 
@@ -373,7 +402,7 @@ def test_a_package_that_is_not_there_is_refused(sweeps):
 
 
 def test_a_stub_cannot_divert_a_launcher(sweeps):
-    """Truth values, calls and comparisons stop the case: 128 passes with nothing launched would be a lie."""
+    """Whatever asks what it is worth stops the case: 128 passes with nothing launched would be a lie."""
     manifest = sweeps(STUBBED, stubs=("absent_engine",))
     assert manifest.profile.stubs == ("absent_engine",)
     verdicts = {run.name.rpartition(":")[2]: run.verdict for run in manifest.sweeps}
@@ -382,9 +411,12 @@ def test_a_stub_cannot_divert_a_launcher(sweeps):
         "asking": "launched nothing",
         "calling": "launched nothing",
         "comparing": "launched nothing",
+        "looking": "launched nothing",
+        "looking_deeper": "launched nothing",
+        "compiling": "launched nothing",
     }
     messages = [finding.message for finding in findings(manifest, "JA014")]
-    assert len(messages) == 3
+    assert len(messages) == 6
     assert any("absent_engine.HAS_TRITON, a --stub, has no answer" in message for message in messages)
     assert any("absent_engine.kernels.attention, a --stub, has no answer" in message for message in messages)
 
