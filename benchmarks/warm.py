@@ -30,7 +30,7 @@ SEED = 72
 JITAUDIT = (sys.executable, "-c", "from jitaudit.cli import main; main()")
 
 
-class Measured(msgspec.Struct, frozen=True):
+class Row(msgspec.Struct, frozen=True):
     """One size; seconds of wall clock."""
 
     variants: int
@@ -51,6 +51,13 @@ class Measured(msgspec.Struct, frozen=True):
         return self.loop / self.warm
 
 
+class Warm(msgspec.Struct, frozen=True):
+    """Each size as often as it was asked for."""
+
+    conditions: dict[str, str | int]
+    rows: tuple[Row, ...]
+
+
 def main() -> None:
     """Measure each size, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -62,7 +69,7 @@ def main() -> None:
         _loop(manifests.read([arguments.loop]))
         return
     whole = run(["jitaudit_kernels"], "cuda:90", Narrowing(groups=("baseline",)))
-    rows: list[Measured] = []
+    rows: list[Row] = []
     print("variants  loop s (start)  warm s (start)  ratio  CPU s ÷ cores  again s  check s", flush=True)
     for size in arguments.sizes.split(","):
         rows.append(row := _measure(drawn(whole, int(size))))
@@ -73,8 +80,7 @@ def main() -> None:
             flush=True,
         )
         if arguments.output:  # after each, so that a cut-off run keeps what it has
-            report = {"conditions": conditions("benchmarks.warm"), "rows": rows}
-            write_json(arguments.output, report)
+            write_json(arguments.output, Warm(conditions("benchmarks.warm"), tuple(rows)))
 
 
 def drawn(manifest: Manifest, size: int) -> Manifest:
@@ -89,7 +95,7 @@ def drawn(manifest: Manifest, size: int) -> Manifest:
     return msgspec.structs.replace(manifest, kernels=tuple(kernels))
 
 
-def _measure(manifest: Manifest) -> Measured:
+def _measure(manifest: Manifest) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         path, cache = Path(folder, "m.json"), Path(folder, "warm")
         manifests.write(manifest, path)
@@ -100,7 +106,7 @@ def _measure(manifest: Manifest) -> Measured:
         again = time.perf_counter() - begun
         begun = time.perf_counter()
         subprocess.run([*JITAUDIT, "check", path, "--cache-dir", cache], capture_output=True)
-        return Measured(
+        return Row(
             variants=sum(len(kernel.variants) for kernel in manifest.kernels),
             loop_start=loop["start"],
             loop=loop["loop"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from benchmarks.report.measured import Measured, by_kernel, costs, host_ratio, moving, named, ratios
+from benchmarks.report.measured import Measured, by_kernel, costs, host_ratio, moving, named, ratios, warm_ratios
 
 STALL, LIGER, BENCH = "stall-h200.json", "stall-liger-h200.json", "bench-h200.json"
 OFFLINE = "compile part of it with no GPU, two CPU cores, the whole round, floored against baseline"
@@ -266,6 +266,7 @@ def _rest(measured: Measured) -> Iterator[Figure]:
         "–",
         LIGER,
     )
+    yield from _warm(measured)
     shipped, libraries = measured.shipped, measured.libraries
     equal = sum(row.equal for row in libraries.kernels)
     unpredicted = sum(len(row.only_launched) for row in libraries.kernels)
@@ -291,6 +292,26 @@ def _rest(measured: Measured) -> Iterator[Figure]:
         _yes(len(whole) == libraries.targets),
         "crosscheck-libraries-h200.json",
     )
+
+
+def _warm(measured: Measured) -> Iterator[Figure]:
+    for warm, wanted, file in (
+        (measured.warm, {72: 1.7, 1000: 1.7}, "warm.json"),
+        (measured.warm_there, {72: 4.0, 1000: 10.0}, "warm-h200.json"),
+    ):
+        if warm is not None:
+            found = warm_ratios(warm)
+            yield Figure(
+                f"`jitaudit warm` on {warm.conditions['cores']} cores, against one process that warms up each",
+                "–",
+                _list(
+                    f"{ratio:.0f}× for {size:,}" if ratio >= 2 else f"{ratio}× for {size:,}"
+                    for size, ratio in wanted.items()
+                ),
+                f"{_list(f'{ratio:.1f}× for {size:,}' for size, ratio in found.items())} variants",
+                _yes(all(found.get(size, 0) >= ratio for size, ratio in wanted.items())),
+                file,
+            )
 
 
 def _yes(reached: bool) -> str:

@@ -13,6 +13,7 @@ from benchmarks.crosscheck import Crosscheck
 from benchmarks.evidence import Evidence
 from benchmarks.gpu.tables import Bench, Cost
 from benchmarks.variants import Variants
+from benchmarks.warm import Warm
 from jitaudit.stalling import Pass, Stalls
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +31,10 @@ class Measured(msgspec.Struct, frozen=True):
     shipped: Crosscheck
     libraries: Crosscheck
     evidence: Evidence
+    warm: Warm
+    """On two cores."""
+    warm_there: Warm | None = None
+    """On the GPU machine's cores, once it was run there."""
 
 
 def read(folder: Path = REPORTS) -> Measured:
@@ -43,12 +48,15 @@ def read(folder: Path = REPORTS) -> Measured:
         "shipped": "crosscheck-h200",
         "libraries": "crosscheck-libraries-h200",
         "evidence": "evidence-h200",
+        "warm": "warm",
+        "warm_there": "warm-h200",
     }
     types = {field.name: field.type for field in msgspec.structs.fields(Measured)}
     return Measured(
         **{
             name: msgspec.json.decode((folder / f"{file}.json").read_bytes(), type=types[name])
             for name, file in files.items()
+            if name != "warm_there" or (folder / f"{file}.json").is_file()
         }
     )
 
@@ -119,3 +127,9 @@ def host_ratio(bench: Bench) -> float:
         for bs in batches(bench)
         for workload in workloads(bench)
     )
+
+
+def warm_ratios(warm: Warm) -> dict[int, float]:
+    """Variants → the loop's seconds ÷ warm's, median over the runs of that many."""
+    sizes = dict.fromkeys(row.variants for row in warm.rows)
+    return {size: median(row.ratio for row in warm.rows if row.variants == size) for size in sizes}

@@ -48,6 +48,7 @@ def follow_new_kernels(made: Callable[[Any], object]) -> Callable[[], None]:
     """Have `made` called with each `JITFunction` that is made from now on; what ends it again.
 
     At once, or from a thread when the import that makes it is done: before, what the kernel calls may not exist yet.
+    A launch after the import waits for that thread.
     """
     from triton.runtime.jit import JITFunction
 
@@ -58,7 +59,9 @@ def follow_new_kernels(made: Callable[[Any], object]) -> Callable[[], None]:
         if type(function) is not JITFunction:
             return
         if _is_importing(function.fn.__module__):
-            threading.Thread(target=_after_import, args=(function, made)).start()
+            thread = threading.Thread(target=_after_import, args=(function, made))
+            function.run = _waiting_for(thread, function)
+            thread.start()
         else:
             made(function)
 
@@ -77,6 +80,16 @@ def _is_file(path: str, recorded: str) -> bool:
 
 def _is_importing(module: str) -> bool:
     return bool(getattr(getattr(sys.modules.get(module), "__spec__", None), "_initializing", False))
+
+
+def _waiting_for(thread: threading.Thread, function: Any) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not _is_importing(function.fn.__module__):  # a launch by the import itself would wait for its own end
+            thread.join()
+            vars(function).pop("run", None)
+        return type(function).run(function, *args, **kwargs)
+
+    return run
 
 
 def _after_import(function: Any, made: Callable[[Any], object]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,11 +62,17 @@ def launch(function: Any, key: VariantKey, **options: object) -> Any:
 
 
 def listening() -> list[bool]:
-    """Every look-up from now on: whether Triton compiled for it."""
+    """Every look-up of this thread from now on: whether Triton compiled for it."""
     from triton import knobs
 
     seen: list[bool] = []
-    knobs.compilation.listener = lambda **event: seen.append(not event["cache_hit"])
+    here = threading.current_thread()
+
+    def listener(**event: Any) -> None:
+        if threading.current_thread() is here:
+            seen.append(not event["cache_hit"])
+
+    knobs.compilation.listener = listener
     return seen
 
 
@@ -167,23 +173,26 @@ def test_a_kernel_that_was_made_already_is_found(manifest: Callable[..., Manifes
     assert in_process(tmp_path, work).looked_up == []
 
 
-def test_a_module_that_is_imported_later(tmp_path: Path) -> None:
-    """Its kernels are warmed when the import is done: one of them calls a function that stands below it."""
+@pytest.mark.parametrize("at_import", [False, True])
+def test_a_module_that_is_imported_later(at_import: bool, tmp_path: Path) -> None:
+    """Its kernels are warmed when the import is done: one of them calls a function that stands below it.
+
+    The first launch waits for that, unless the import itself launches.
+    """
     (tmp_path / "later.py").write_text(LATER)
     from jitaudit.probing import probe
 
     wanted = probe([str(tmp_path / "later.py")], "cuda:90", Narrowing(), lambda *_: None).manifest
     kernel = msgspec.structs.replace(wanted.kernels[0], id="later:doubled_kernel", file="later.py")
     wanted = msgspec.structs.replace(wanted, kernels=(kernel,))
+    if at_import:
+        (tmp_path / "later.py").write_text(LATER + 'doubled_kernel.warmup(torch.float32, grid=(1,))\n')
 
     def work() -> Seen:
         done = jitaudit.warm(wanted, load=False)
         waiting = done.waiting
         sys.path.append(str(tmp_path))
         later = importlib.import_module("later")
-        deadline = time.monotonic() + 60
-        while not done.ready and time.monotonic() < deadline:
-            time.sleep(0.01)
         seen = listening()
         launch(later.doubled_kernel, kernel.variants[0].key)
         return Seen(seen, done.ready, waiting, done.failed)
