@@ -5,21 +5,42 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from jitaudit.jit.uses import function_body, parameter_uses
-from jitaudit.model import Parameter, ParameterPolicy, ParameterUse
+from jitaudit.model import Kernel, Parameter, ParameterPolicy, ParameterUse
 
 
 def kernel_id(function: Any, root: Path, file_modules: dict[str, Path]) -> str:
-    """``module:qualname``; for a module that was loaded from a file target, its posix path relative to `root`."""
+    """``module:qualname``; for a module that was loaded from a file target, its posix path relative to `root`.
+
+    Another kernel of the same name (of a factory's other branch, or generated) is told apart by its source: ``#…``.
+    """
     module = function.fn.__module__
     path = file_modules.get(module)
-    return f"{module if path is None else file_name(path, root)}:{qualname(function)}"
+    name = f"{module if path is None else file_name(path, root)}:{qualname(function)}"
+    source = source_digest(function)
+    return name if _first.setdefault(name, source) == source else f"{name}#{source[7:15]}"
+
+
+_first: dict[str, str] = {}
+"""Name → the source of the first kernel that had it in this process."""
+
+
+def adopt(kernels: Iterable[Kernel]) -> None:
+    """Go on from the names that a fork of this process gave."""
+    for kernel in kernels:
+        _first.setdefault(kernel.id, kernel.source)
+
+
+def without_source(name: str) -> str:
+    """A kernel's name without what tells it apart from others of it."""
+    return re.sub(r"#[0-9a-f]{8}$", "", name)
 
 
 def qualname(function: Any) -> str:

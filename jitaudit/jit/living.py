@@ -17,7 +17,9 @@ from jitaudit.model import Kernel
 def is_kernel(function: Any, kernel: Kernel) -> bool:
     """Whether a `JITFunction` is the kernel of a manifest: its file or module, its name and its source."""
     home, _, qualname = kernel.id.partition(":")
-    if identity.qualname(function) != qualname or identity.source_digest(function) != kernel.source:
+    if identity.qualname(function) != identity.without_source(qualname):
+        return False
+    if identity.source_digest(function) != kernel.source:
         return False
     return bool(function.fn.__module__ == home) or _is_file(function.fn.__code__.co_filename, kernel.file)
 

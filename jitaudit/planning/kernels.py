@@ -49,7 +49,7 @@ def _found(kernel: Kernel, files: Mapping[str, ModuleType]) -> Any:
         if home not in files and (home.endswith(".py") or "/" in home):
             raise NotWarmable(f"it lives in the file {home}: give that file with --sweeps")
         function = _functions(files.get(home) or _import(home)).get(kernel.object)
-        if function is None or identity.qualname(function) != qualname:
+        if function is None or identity.qualname(function) != identity.without_source(qualname):
             raise NotWarmable(f"{home} no longer holds the kernel {qualname} at {kernel.object}")
     except NotWarmable as why:
         return why

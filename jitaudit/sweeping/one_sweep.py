@@ -174,6 +174,7 @@ class SweepRunner:
     def _part(self, group: str | None, members: Sequence[int]) -> Part:
         part = self._run_beside_the_dead(group, members)
         self._capture.opaque.adopt(part.opaque)
+        identity.adopt(part.kernels)
         _uses.update(
             {(kernel.id, kernel.source): {p.name: p.use for p in kernel.parameters} for kernel in part.kernels}
         )

@@ -455,6 +455,36 @@ def test_a_kernel_that_a_factory_makes_is_counted_and_found_by_its_source(sweeps
     assert "counted, but warm can't find it again" in finding.message
 
 
+def test_kernels_of_one_name_and_two_sources_are_two(sweeps):
+    """One branch of a factory or the other, generated code: a key of both is two compiles."""
+    manifest = sweeps(
+        """
+        def make(doubled):
+            if doubled:
+                @triton.jit
+                def made_kernel(x_ptr):
+                    tl.store(x_ptr, 2)
+            else:
+                @triton.jit
+                def made_kernel(x_ptr):
+                    tl.store(x_ptr, 1)
+            return made_kernel
+
+        @jitaudit.sweep(doubled=[False, True])
+        def first(doubled):
+            make(doubled)[(1,)](torch.empty(4, device="cuda"))
+
+        @jitaudit.sweep(doubled=[True])
+        def second(doubled):
+            make(doubled)[(1,)](torch.empty(4, device="cuda"))
+        """
+    )
+    digest = manifest.kernels[1].source.removeprefix("sha256:")[:8]
+    assert counts(manifest) == {"make.<locals>.made_kernel": 1, f"make.<locals>.made_kernel#{digest}": 1}
+    assert [kernel.launches for kernel in manifest.kernels] == [1, 2]
+    assert len({kernel.source for kernel in manifest.kernels}) == 2
+
+
 def test_generated_code_has_a_stable_file(sweeps):
     manifest = sweeps(
         """

@@ -186,7 +186,7 @@ def test_a_module_that_is_imported_later(at_import: bool, tmp_path: Path) -> Non
     kernel = msgspec.structs.replace(wanted.kernels[0], id="later:doubled_kernel", file="later.py")
     wanted = msgspec.structs.replace(wanted, kernels=(kernel,))
     if at_import:
-        (tmp_path / "later.py").write_text(LATER + 'doubled_kernel.warmup(torch.float32, grid=(1,))\n')
+        (tmp_path / "later.py").write_text(LATER + "doubled_kernel.warmup(torch.float32, grid=(1,))\n")
 
     def work() -> Seen:
         done = jitaudit.warm(wanted, load=False)
