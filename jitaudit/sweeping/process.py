@@ -78,6 +78,7 @@ def ask(
         finally:
             child.kill()
             child.wait()
+        interrupted |= child.returncode == -signal.SIGINT  # or only the child heard of it
         if interrupted and not any(Path(private, file).is_file() for file in (_ANSWER, _FAILURE)):
             raise Interrupted(f"{name}: interrupted")
         return _answer(Path(private), answer_type, name, child.returncode)
