@@ -19,9 +19,10 @@ import msgspec
 from jitaudit import manifest as manifests
 from jitaudit.boxes import expand, group_of
 from jitaudit.errors import Interrupted, RequestError
-from jitaudit.model import SCHEMA_VERSION, Manifest
+from jitaudit.judging.nearest import Neighbours
+from jitaudit.model import SCHEMA_VERSION, Manifest, VariantKey
 from jitaudit.sweeping import Narrowing, Progress, run
-from jitaudit.sweeping.serving import Served, Serving, Step, Trace, serve_cases
+from jitaudit.sweeping.serving import Served, Serving, Step, Trace, Wait, serve_cases
 from jitaudit.sweeping.targets import read_target
 
 DEFAULT_TARGET = "jitaudit_kernels.round"
@@ -128,6 +129,19 @@ def stall(
         if interrupted:
             break
     return Stalls(SCHEMA_VERSION, target, device, not gpu, repeats, tuple(measured), interrupted)
+
+
+def waits_in_order(one: Pass) -> Iterator[tuple[str, Wait, VariantKey | None]]:
+    """The waits of a first pass, each with its case and, for a variant, the nearest of its kernel before it."""
+    before: dict[str, list[VariantKey]] = {}
+    for step in one.steps:
+        for wait in sorted(step.waits, key=lambda wait: wait.start):
+            if wait.key is None or wait.kind == "module load":
+                yield step.case, wait, None
+                continue
+            keys = before.setdefault(wait.kernel, [])
+            yield step.case, wait, next(iter(Neighbours(keys).nearest(wait.key)), None)
+            keys.append(wait.key)
 
 
 def traffic(first: int = 1, last: int = 64, steps: int = 96, seed: int = 0) -> Trace:

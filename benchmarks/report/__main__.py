@@ -1,4 +1,4 @@
-"""Write reports/README.md, its pictures, bench-h200.md, and README.md's headlines: `python -m benchmarks.report`."""
+"""Write what reports/ shows of its JSON, and the headlines of README.md: `python -m benchmarks.report`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from benchmarks.gpu.tables import markdown
 from benchmarks.report import charts
 from benchmarks.report.measured import REPORTS, ROOT, read
 from benchmarks.report.pages import headlines, page
+from jitaudit.report.trace import trace
 
 BEGIN, END = "<!-- figures: python -m benchmarks.report -->\n", "<!-- /figures -->"
 
@@ -15,6 +16,7 @@ def main() -> None:
     measured = read()
     (REPORTS / "README.md").write_text(page(measured, (REPORTS / "remarks.md").read_text()))
     (REPORTS / "bench-h200.md").write_text(markdown(measured.bench))
+    (REPORTS / "stall-h200.trace.json").write_bytes(trace(measured.stall))
     charts.draw(measured, REPORTS)
     readme = ROOT / "README.md"
     before, rest = readme.read_text().split(BEGIN)

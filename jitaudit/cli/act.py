@@ -43,6 +43,7 @@ from jitaudit.cli.options import (
 from jitaudit.cli.output import as_json, axis_texts, emit, progress_bar, write_result
 from jitaudit.errors import Interrupted, RequestError, SetupError
 from jitaudit.report import stall as stall_report
+from jitaudit.report import trace as trace_report
 from jitaudit.report import warm as warm_report
 from jitaudit.sweeping import Narrowing
 
@@ -107,7 +108,7 @@ def stall(
     if output is not None:
         write_result(output, as_json(stalls))
     if trace is not None:
-        write_result(trace, stall_report.trace(stalls))
+        write_result(trace, trace_report.trace(stalls))
     match form:
         case Format.json:
             emit(stalls)

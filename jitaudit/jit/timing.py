@@ -17,6 +17,17 @@ from jitaudit.jit.patching import patched
 
 Kind = Literal["compile", "host build", "benchmark", "disk read", "module load"]
 
+_OF_A_VARIANT = ("compile", "disk read", "module load")
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A launch whose variant was not in the process: what Triton's binder and the backend said of it."""
+
+    function: Any
+    specialization: list[tuple[Any, Any]]
+    options: Any
+
 
 @dataclass(slots=True)
 class Stall:
@@ -28,6 +39,8 @@ class Stall:
     seconds: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)
     """Of a compile: its seconds by stage."""
+    missed: Missed | None = None
+    """Of a compile, a disk read and a module load: the launch that waited."""
 
 
 class Stopwatch:
@@ -35,12 +48,16 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.stalls: list[Stall] = []
+        self.missed: Missed | None = None
+        """The last launch whose variant was not in the process."""
         self._running: list[tuple[Stall, list[float]]] = []
 
     @contextmanager
     def timing(self, kind: Kind, kernel: str) -> Iterator[Stall]:
         """Time a block as one stall; what it contains of other stalls is theirs."""
-        stall, inner = Stall(kind, kernel, time.perf_counter()), [0.0]
+        missed = self.missed
+        named = kind in _OF_A_VARIANT and missed is not None and missed.function.__name__ == kernel
+        stall, inner = Stall(kind, kernel, time.perf_counter(), missed=missed if named else None), [0.0]
         self._running.append((stall, inner))
         try:
             yield stall
@@ -103,10 +120,19 @@ def timing_triton(watch: Stopwatch) -> Iterator[None]:
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime import build
     from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
 
-    compile, load, build_host, bench = (
-        triton.compiler.compile, CompiledKernel._init_handles, build._build, Autotuner._bench,
+    compile, load, build_host, bench, pack = (
+        triton.compiler.compile, CompiledKernel._init_handles, build._build, Autotuner._bench, JITFunction._pack_args,
     )  # fmt: skip
+
+    def noted_pack(
+        function: Any, backend: Any, kwargs: Any, bound: Any, specialization: Any, *args: Any, **more: Any
+    ) -> Any:
+        """Triton calls it for a launch whose kernel it does not find in the process, and for no other."""
+        packed = pack(function, backend, kwargs, bound, specialization, *args, **more)
+        watch.missed = Missed(function, list(specialization), packed[0])
+        return packed
 
     def timed_compile(source: Any, *args: Any, **kwargs: Any) -> Any:
         with watch.timing("compile", source.name) as stall:
@@ -135,6 +161,7 @@ def timing_triton(watch: Stopwatch) -> Iterator[None]:
             (CompiledKernel, "_init_handles", timed_load),
             (build, "_build", timed_build),
             (Autotuner, "_bench", timed_bench),
+            (JITFunction, "_pack_args", noted_pack),
         ]
     ):
         yield

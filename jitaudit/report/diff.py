@@ -10,6 +10,7 @@ from rich.text import Text
 
 from jitaudit.explaining.differing import Diff, KernelDifference, New, Unseen
 from jitaudit.judging.nearest import Difference
+from jitaudit.report.differences import difference_words
 
 SCREEN = 20
 """Lines before the rest is left to ``-v``."""
@@ -81,16 +82,7 @@ def _ties(new: New) -> str:
 def _parts(new: New) -> str:
     if not new.nearest:
         return "not searched: the manifests are too large"
-    return "; ".join(
-        f"{part.name} was {_shown(part, part.was, part.added)}, is {_shown(part, part.now, part.removed)}"
-        for part in new.parts
-    )
-
-
-def _shown(part: Difference, value: object, absent: bool) -> str:
-    if absent:
-        return "at its default" if part.option else "absent"
-    return str(value).removeprefix("constexpr ")
+    return difference_words(new.parts)
 
 
 def _unseen(unseen: Unseen) -> str:

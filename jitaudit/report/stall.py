@@ -1,17 +1,20 @@
-"""`jitaudit stall` for a person, as Markdown, and as a Chrome/Perfetto trace."""
+"""`jitaudit stall` for a person, and as Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import msgspec
 from rich.box import MARKDOWN, SIMPLE_HEAD, Box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from jitaudit.judging.nearest import differences
+from jitaudit.model import VariantKey
+from jitaudit.report.differences import difference_words
 from jitaudit.report.layout import as_markdown
-from jitaudit.stalling import KINDS, Pass, Spread, Stalls
+from jitaudit.stalling import KINDS, Pass, Spread, Stalls, waits_in_order
+from jitaudit.sweeping.serving import Wait
 
 _LONGEST = 8
 """Cases in the timeline."""
@@ -43,35 +46,6 @@ def headline(stalls: Stalls) -> str:
     if stalls.offline:
         return f"No GPU: only the compile part, by real compiles for {stalls.device} in serving order; {repeats}"
     return f"Real launches on {stalls.device}; {repeats}"
-
-
-def trace(stalls: Stalls) -> bytes:
-    """The first passes as Chrome/Perfetto trace events: a process a pass, a track a kind of stall."""
-    events: list[dict[str, object]] = []
-    for number, one in enumerate(stalls.passes):
-        events.append({"ph": "M", "name": "process_name", "pid": number, "tid": 0, "args": {"name": one.name}})
-        for track, kind in enumerate(("case", *KINDS[:-1])):
-            events.append({"ph": "M", "name": "thread_name", "pid": number, "tid": track, "args": {"name": kind}})
-        for step in one.steps:
-            events.append(_event(step.case, number, 0, step.start, step.seconds, {}))
-            for wait in step.waits:
-                arguments: dict[str, object] = {
-                    "kernel": wait.kernel,
-                    "case": step.case,
-                    "cause": wait.kind,
-                    **wait.stages,
-                }
-                events.append(
-                    _event(wait.kernel, number, KINDS.index(wait.kind) + 1, wait.start, wait.seconds, arguments)
-                )
-    return msgspec.json.encode({"traceEvents": events, "displayTimeUnit": "ms"})
-
-
-def _event(
-    name: str, process: int, track: int, start: float, seconds: float, arguments: dict[str, object]
-) -> dict[str, object]:
-    times = {"ts": round(start * 1e6, 1), "dur": round(seconds * 1e6, 1)}
-    return {"ph": "X", "name": name, "cat": "stall", "pid": process, "tid": track, **times, "args": arguments}
 
 
 def _table(stalls: Stalls, box: Box) -> Table:
@@ -124,17 +98,28 @@ def _comparisons(stalls: Stalls) -> Iterator[str]:
             yield f"RAISED: {one.name} at {error}"
 
 
+def cause_words(wait: Wait, nearest: VariantKey | None) -> str:
+    """Why a launch waited: in what its variant differs from the nearest one before; else the kind of stall."""
+    if wait.key is None or wait.kind == "module load":
+        return wait.kind
+    if nearest is None:
+        return "first variant"
+    return difference_words(differences(nearest, wait.key)) or "a variant that was there before"
+
+
 def _timelines(stalls: Stalls) -> Iterator[Text]:
     """The cases that stood still longest, in serving order."""
     for one in stalls.passes:
         worst = sorted(one.steps, key=lambda step: -step.seconds)[:_LONGEST]
         shown = [step for step in one.steps if step in worst and step.waits]
         longest = max((step.seconds for step in shown), default=0.0)
+        nearest = {(wait.kernel, wait.start): key for _, wait, key in waits_in_order(one)}
         if shown:
             yield Text(f"\n{one.name}: the longest stalls, in serving order")
         for step in shown:
             wait = max(step.waits, key=lambda wait: wait.seconds)
             bar = "█" * max(round(step.seconds / longest * _BAR), 1)
             others = f" and {len(step.waits) - 1} more" if len(step.waits) > 1 else ""
-            cause = f"{step.seconds * 1e3:,.0f} ms  {wait.kind} {wait.kernel}{others}"
+            why = f" ({cause_words(wait, nearest[wait.kernel, wait.start])})" if wait.key is not None else ""
+            cause = f"{step.seconds * 1e3:,.0f} ms  {wait.kind} {wait.kernel}{why}{others}"
             yield Text(f"{step.start:7.2f} s  {step.case:<12} {bar} {cause}")

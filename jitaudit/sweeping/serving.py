@@ -13,16 +13,19 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from jitaudit.errors import RequestError
 from jitaudit.jit.capture import SeenVariant, capturing
 from jitaudit.jit.compiling import CompileFailed, compile_variant
+from jitaudit.jit.rebuild import Rebuilder
 from jitaudit.jit.settling import without_launches, zeroed
 from jitaudit.jit.timing import (
     Kind,
+    Missed,
+    Stall,
     Stopwatch,
     forget_peak,
     hash_installation,
@@ -31,7 +34,7 @@ from jitaudit.jit.timing import (
     synchronize,
     timing_triton,
 )
-from jitaudit.model import Manifest
+from jitaudit.model import Manifest, VariantKey
 from jitaudit.sweeping.axes import axis_text, group_name
 from jitaudit.sweeping.process import Progress, ask, serve
 from jitaudit.sweeping.targets import Loaded, Target, load
@@ -68,6 +71,8 @@ class Wait(msgspec.Struct, frozen=True):
     start: float
     seconds: float
     stages: dict[str, float] = {}
+    key: VariantKey | None = None
+    """Of a compile, a disk read and a module load: the variant that the launch waited for."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -117,7 +122,7 @@ def _serve(request: Serving, progress: Progress) -> Served:
         if request.warm is not None and request.gpu:
             _warm_this_process(request.warm)
         watch.take()
-        passes: list[list[Step]] = [[], []]
+        passes: list[list[_Timed]] = [[], []]
         partial = False
         try:
             for steps in passes:
@@ -127,11 +132,12 @@ def _serve(request: Serving, progress: Progress) -> Served:
                     progress(request.group or request.target.text, number + 1, len(cases))
         except KeyboardInterrupt:
             partial = True
+        first, again = (tuple(_steps(timed)) for timed in passes)
     return Served(
-        first=tuple(passes[0]),
-        again=tuple(passes[1]),
+        first=first,
+        again=again,
         device=require_gpu() if request.gpu else request.architecture,
-        variants=len({(w.kernel, w.start) for step in passes[0] for w in step.waits if w.kind == "compile"}),
+        variants=len({(w.kernel, w.start) for step in first for w in step.waits if w.kind == "compile"}),
         host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         device_bytes=peak_device_bytes() if request.gpu else None,
         partial=partial,
@@ -179,7 +185,7 @@ def _cases(loaded: Loaded, request: Serving) -> Iterator[tuple[str, Callable[[],
 
 def _step(
     text: str, call: Callable[[], object], finish: Callable[[], None], watch: Stopwatch, begun: float, gpu: bool
-) -> Step:
+) -> _Timed:
     start, error = time.perf_counter(), None
     try:
         call()
@@ -187,11 +193,39 @@ def _step(
     except Exception as raised:
         error = f"{type(raised).__name__}: {str(raised).strip().partition(chr(10))[0]}"
     seconds = time.perf_counter() - start
-    waits = tuple(Wait(w.kind, w.kernel, w.start - begun, w.seconds, w.stages) for w in watch.take())
+    stalls = watch.take()
+    for stall in stalls:
+        stall.start -= begun
     if not gpu:
-        waits = tuple(wait for wait in waits if wait.kind == "compile")
-        seconds = sum(wait.seconds for wait in waits)
-    return Step(text, start - begun, seconds, waits, error)
+        stalls = [stall for stall in stalls if stall.kind == "compile"]
+        seconds = sum(stall.seconds for stall in stalls)
+    return _Timed(text, start - begun, seconds, stalls, error)
+
+
+class _Timed(NamedTuple):
+    """A case as it was timed: what its stalls were for is told when all is over."""
+
+    case: str
+    start: float
+    seconds: float
+    stalls: list[Stall]
+    error: str | None
+
+
+def _steps(timed: list[_Timed]) -> Iterator[Step]:
+    rebuilders: dict[Any, Rebuilder] = {}
+
+    def key(missed: Missed | None) -> VariantKey | None:
+        if missed is None:
+            return None
+        rebuilder = rebuilders.get(missed.function) or rebuilders.setdefault(
+            missed.function, Rebuilder(missed.function)
+        )
+        return rebuilder.key_of(missed.specialization, missed.options)
+
+    for one in timed:
+        waits = tuple(Wait(s.kind, s.kernel, s.start, s.seconds, s.stages, key(s.missed)) for s in one.stalls)
+        yield Step(one.case, one.start, one.seconds, waits, one.error)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -99,15 +100,35 @@ def test_stages_explain_a_compile(measured: tuple[Stalls, object, str]) -> None:
         assert 0 < sum(wait.stages.values()) <= wait.seconds
 
 
-def test_the_trace_has_a_track_for_each_kind(measured: tuple[Stalls, dict[str, list[dict[str, object]]], str]) -> None:
+def test_the_trace_has_a_track_for_each_kind(measured: tuple[Stalls, dict[str, list[dict[str, Any]]], str]) -> None:
     events = measured[1]["traceEvents"]
-    tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}  # type: ignore[index]
-    assert tracks == {"case", *KINDS[:-1]}
-    compiles = [event for event in events if event["ph"] == "X" and "kernel" in event["args"]]  # type: ignore[operator]
-    assert len(compiles) == 8
-    assert {event["args"]["cause"] for event in compiles} == {"compile"}  # type: ignore[index]
-    starts = [float(event["ts"]) for event in compiles if event["pid"] == 0]  # type: ignore[arg-type]
+    names = [event for event in events if event["name"] == "thread_name"]
+    assert {event["args"]["name"] for event in names} == {"case", *KINDS[:-1]}
+    numbers = [event["tid"] for event in names]
+    assert len(set(numbers)) == len(numbers) == 18  # Perfetto joins threads of one number, whatever their process
+    assert not set(numbers) & {0, *(event["pid"] for event in events)}
+    compiles = [event for event in events if event["ph"] == "X" and "kernel" in event["args"]]
+    assert {event["tid"] % 100 for event in compiles} == {1}
+    starts = [event["ts"] for event in compiles if event["pid"] == 1]
     assert starts == sorted(starts)
+
+
+def test_the_trace_says_which_variant_and_why_it_is_new(
+    measured: tuple[Stalls, dict[str, list[dict[str, Any]]], str],
+) -> None:
+    compiles = [event for event in measured[1]["traceEvents"] if event["ph"] == "X" and "kernel" in event["args"]]
+    assert [(event["pid"], event["args"]["case"], event["args"]["cause"]) for event in compiles] == [
+        (1, "bs=1", "first variant"),
+        (1, "bs=2", "n was i32 =1, is i32 any; BLOCK was int 1, is int 2"),
+        (1, "bs=3", "BLOCK was int 2, is int 4"),
+        (1, "bs=16", "n was i32 =1, is i32 %16; BLOCK was int 1, is int 16"),
+        (1, "bs=17", "BLOCK was int 2, is int 32"),
+        (2, "bs=1", "first variant"),
+        (2, "bs=2", "n was i32 =1, is i32 any"),
+        (2, "bs=16", "n was i32 =1, is i32 %16"),
+    ]
+    assert compiles[1]["args"]["variant"] == "BLOCK: constexpr int 2, n: i32 any, out_ptr: *i32 aligned"
+    assert "compile fill_kernel (BLOCK was int 2, is int 32)" in " ".join(measured[2].split())
 
 
 def test_the_first_line_says_what_was_not_measured(measured: tuple[Stalls, object, str]) -> None:
