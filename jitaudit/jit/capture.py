@@ -6,14 +6,16 @@ of each one seen. Autotuners are followed by `jitaudit.jit.tuning`.
 
 from __future__ import annotations
 
+import operator
 import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from jitaudit.errors import SetupError
-from jitaudit.jit import values
+from jitaudit.jit import twins
 from jitaudit.jit.device import answering
 from jitaudit.jit.driver import offline_driver
 from jitaudit.jit.environment import SUPPORTED_TRITON, is_supported
@@ -135,8 +137,9 @@ class Capture:
         self._tensor = torch.Tensor
         self._kernels: dict[Any, SeenKernel] = {}
         self._binders: dict[Any, Binder] = {}
+        self._hashed: list[Any] = []
+        """The kernels whose globals were looked up here first."""
         self._case = 0
-        self._options = run_options()
         self._launched: list[SeenVariant] = []
         self._compiled: list[SeenVariant] = []
         """What the case reached without launching it: benchmark runs and warm-ups."""
@@ -144,7 +147,6 @@ class Capture:
     def begin(self, case: int) -> None:
         """Start case number `case`; what an unfinished one did is forgotten."""
         self._case = case
-        self._options = run_options()
         self._launched.clear()
         self._compiled.clear()
 
@@ -168,6 +170,7 @@ class Capture:
             seen.setdefault(function, SeenKernel(function)).tuner = tuner
         self.tuners.seen = {}
         self.tuners.restore()
+        self.forget_globals()
         for binder in self._binders.values():
             binder.memo.clear()
         return seen
@@ -178,13 +181,18 @@ class Capture:
 
         random.seed(0)
         torch.manual_seed(0)
+        if (numpy := sys.modules.get("numpy")) is not None:
+            numpy.random.seed(0)
 
     def launch(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What stands for `JITFunction.run`: the key is seen, nothing is compiled or launched."""
         grid, warmup = kwargs.pop("grid", None), kwargs.pop("warmup", False)
+        if function.hash is None:
+            self._hashed.append(function)
+            function.cache_key  # noqa: B018 - finds out which globals the kernel uses, as a compile does
         binder = self._binders.get(function) or self._binders.setdefault(function, Binder(function, self.opaque))
         debug = kwargs.get("debug", function.debug)
-        kwargs.update(self._options)
+        kwargs.update(run_options())
         if debug:
             kwargs["debug"] = debug
         for hook in function.pre_run_hooks:
@@ -197,17 +205,31 @@ class Capture:
                 binder.key(specialization, kwargs), self.tuners.tunes(function), (bound, specialization, kwargs)
             )
             variant = binder.memo[memo] = self._see(function, first)
+        self._require_same_globals(function)
         if not warmup:
-            if callable(grid):
-                grid(bound)
+            _require_grid(grid(bound) if callable(grid) else grid)
             self._touch(binder, bound)
         (self._compiled if warmup or self.tuners.benching else self._launched).append(variant)
         return _Launched(function, variant)
 
+    def _require_same_globals(self, function: Any) -> None:
+        """Raise as Triton does where a global value that the kernel was compiled with is another one now."""
+        for (name, _), (was, held) in function.used_global_vals.items():
+            if (now := held.get(name, _ABSENT)) != was:
+                raise RuntimeError(
+                    f"Global variable {name} has changed since we compiled this kernel, from {was} to {now}"
+                )
+
+    def forget_globals(self) -> None:
+        """Leave the kernels as if none had been compiled."""
+        for function in self._hashed:
+            function.hash, function.used_global_vals = None, {}
+        self._hashed.clear()
+
     def launch_again(self, function: Any, first: SeenVariant, args: tuple[Any, ...]) -> None:
         """A launcher kept what a launch returned, perhaps since another sweep, and launches it again."""
-        values.forget_addressed(args)
-        values.forget_written(args)
+        twins.forget_addressed(args)
+        twins.forget_written(args)
         self._launched.append(self._see(function, SeenVariant(first.key, first.tuned, first.launch)))
 
     def _see(self, function: Any, variant: SeenVariant) -> SeenVariant:
@@ -219,16 +241,20 @@ class Capture:
         for name, value in bound.items():
             if isinstance(value, self._tensor) and not value.is_cuda:
                 _reach_host(name, value, name in binder.written)
-        values.forget_addressed(bound.values())
-        values.forget_written([value for name, value in bound.items() if name in binder.written])
+        twins.forget_addressed(bound.values())
+        twins.forget_written([value for name, value in bound.items() if name in binder.written])
 
 
 class Binder:
-    """Triton's binder of one kernel for the capture's target, with the memo of the keys it gave."""
+    """Triton's binder of one kernel for the capture's target, with the memo of the keys it gave.
+
+    Options that Triton itself adds are in a key where they have changed since the binder was made.
+    """
 
     def __init__(self, function: Any, opaque: Opaque) -> None:
         _, _, _, self._backend, self.bind = function.create_binder()
         self._opaque = opaque
+        self._defaults = self._backend.parse_options(run_options())
         self.names = [param.name for param in function.params]
         self.constexprs = {param.name for param in function.params if param.is_constexpr}
         self.written = may_write(function)
@@ -243,7 +269,7 @@ class Binder:
         for name in kwargs:
             if name not in vars(parsed) and name not in self.names:
                 raise KeyError(f"Keyword argument {name} was specified but unrecognised")
-        return changed_options(parsed, self._backend.parse_options(run_options()), self._opaque)
+        return changed_options(parsed, self._defaults, self._opaque)
 
 
 def exactly(specialization: list[tuple[Any, Any]], options: dict[str, Any]) -> tuple[Any, ...]:
@@ -285,6 +311,7 @@ def _following(capture: Capture) -> Iterator[None]:
     finally:
         _capture = before
         capture.tuners.restore()
+        capture.forget_globals()
 
 
 class _Launched:
@@ -305,6 +332,19 @@ class _Launched:
         if name.startswith("__"):
             raise AttributeError(name)
         raise Unsupported(f"CompiledKernel.{name}")
+
+
+def _require_grid(grid: Any) -> None:
+    """Read a grid as the launcher does. Raises what it would."""
+    for size in grid[:3]:
+        if not -_INT_LIMIT <= operator.index(size) < _INT_LIMIT:
+            raise OverflowError("signed integer is greater than maximum")
+
+
+_INT_LIMIT = 1 << 31
+
+
+_ABSENT = object()
 
 
 def _reach_host(name: str, tensor: Any, written: bool) -> None:

@@ -71,6 +71,10 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
         (torch, "Event", objects.Event),
         (torch, "Generator", objects.Generator),
         (torch.autocast, "__enter__", _refuse_autocast(torch.autocast.__enter__)),
+        (torch, "set_autocast_enabled", _refuse_autocast_calls(torch.set_autocast_enabled)),
+        (torch.backends.cuda, "is_built", _always(True)),
+        (torch.backends.cudnn, "is_available", _always(not hip)),
+        (torch, "get_device_module", _device_module(torch.get_device_module)),
         (torch.version, "cuda", None if hip else torch.version.cuda or "13.0"),
         (torch.version, "hip", (torch.version.hip or "7.0") if hip else None),
     ]
@@ -89,6 +93,10 @@ def _cuda_answers(profile: DeviceProfile, asked: Asked, objects: DeviceObjects) 
 
         return answer
 
+    def since_ampere() -> bool:
+        asked("capability")
+        return profile.backend == "hip" or profile.capability >= (8, 0)
+
     def set_stream(new: Any) -> None:
         state.stream = new or state.stream
 
@@ -97,6 +105,8 @@ def _cuda_answers(profile: DeviceProfile, asked: Asked, objects: DeviceObjects) 
         "get_device_properties": lambda device=None: _Properties(profile, asked),
         "get_device_name": told("name", profile.name),
         "get_device_capability": told("capability", profile.capability),
+        "is_bf16_supported": lambda including_emulation=True: including_emulation or since_ampere(),
+        "is_tf32_supported": since_ampere,
         "get_arch_list": told("arch_list", [architecture]),
         "mem_get_info": told("total_memory", profile.total_memory and (profile.total_memory, profile.total_memory)),
         "current_stream": lambda device=None: state.stream,
@@ -116,7 +126,7 @@ def _cuda_answers(profile: DeviceProfile, asked: Asked, objects: DeviceObjects) 
         "memory_snapshot": lambda *args: [],
         "initial_seed": lambda: generator.initial_seed(),
         "Stream": stream,
-        "ExternalStream": lambda pointer, device=None, **kwargs: stream(handle=pointer),
+        "ExternalStream": objects.ExternalStream,
         "Event": objects.Event,
         "CUDAGraph": objects.CUDAGraph,
         "graph": objects.graph,
@@ -130,7 +140,7 @@ Constants = tuple[tuple[Any, tuple[str, ...]], ...]
 """Answers that no profile changes, each with the questions that get it."""
 
 _CUDA_CONSTANTS: Constants = (
-    (True, ("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported", "_is_compiled")),
+    (True, ("is_available", "is_initialized", "_is_compiled")),
     (False, ("_is_in_bad_fork",)),
     (1, ("device_count",)),
     (0, ("current_device", "_exchange_device", "_maybe_exchange_device", "_get_device")),
@@ -191,6 +201,22 @@ def _refuse_autocast(enter: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return enter(context)
 
     return refuse
+
+
+def _refuse_autocast_calls(enable: Callable[..., None]) -> Callable[..., None]:
+    def refuse(*args: Any) -> None:
+        device, enabled = args if len(args) == 2 else ("cuda", *args)
+        if device == "cuda" and enabled:
+            raise Unsupported('torch.set_autocast_enabled("cuda", True)')
+        enable(*args)
+
+    return refuse
+
+
+def _device_module(true: Callable[..., Any]) -> Callable[..., Any]:
+    import torch
+
+    return lambda device=None: torch.cuda if device is None or "cuda" in str(device) else true(device)
 
 
 def _own(answer: Any) -> Any:

@@ -7,7 +7,7 @@ import random
 import threading
 from typing import Any, NamedTuple
 
-from jitaudit.jit import values
+from jitaudit.jit import twins
 from jitaudit.jit.stops import Unsupported
 
 
@@ -15,6 +15,7 @@ class DeviceObjects(NamedTuple):
     """The classes that stand for torch's, and the state they share."""
 
     Stream: type
+    ExternalStream: type
     Event: type
     CUDAGraph: type
     graph: type
@@ -39,11 +40,11 @@ def device_objects() -> DeviceObjects:
 
     None derives from a class of `torch.cuda`: in a CUDA build of torch those start CUDA when they are made.
     """
-    stream, event, state = _streams()
-    return DeviceObjects(stream, event, *_graphs(stream, state), _generator(), _MemPool, state)
+    stream, external, event, state = _streams()
+    return DeviceObjects(stream, external, event, *_graphs(stream, state), _generator(), _MemPool, state)
 
 
-def _streams() -> tuple[type, type, ThreadState]:
+def _streams() -> tuple[type, type, type, ThreadState]:
     import torch
 
     handles = itertools.count(0, 256)  # the first is the default stream
@@ -80,6 +81,10 @@ def _streams() -> tuple[type, type, ThreadState]:
         def __repr__(self) -> str:
             return "<torch.cuda.Stream offline>"
 
+    class ExternalStream(Stream):
+        def __new__(cls, stream_ptr: int, device: object = None, **_: object) -> Any:
+            return super().__new__(cls, handle=stream_ptr)
+
     class Event:
         def __init__(self, *args: object, **kwargs: object) -> None: ...
         def record(self, stream: object = None) -> None: ...
@@ -95,7 +100,7 @@ def _streams() -> tuple[type, type, ThreadState]:
             return "<torch.cuda.Event offline>"
 
     state = ThreadState(Stream())
-    return Stream, Event, state
+    return Stream, ExternalStream, Event, state
 
 
 def _graphs(stream_class: type, state: ThreadState) -> tuple[type, type]:
@@ -107,14 +112,14 @@ def _graphs(stream_class: type, state: ThreadState) -> tuple[type, type]:
 
         def capture_begin(self, *args: object, **kwargs: object) -> None:
             state.captures += 1
-            values.record_writes()
+            twins.record_writes()
 
         def capture_end(self) -> None:
             state.captures -= 1
-            self._writes = values.recorded_writes()
+            self._writes = twins.recorded_writes()
 
         def replay(self) -> None:
-            values.forget_storages(self._writes)
+            twins.forget_storages(self._writes)
 
         def reset(self) -> None: ...
         def pool(self) -> tuple[int, int]:

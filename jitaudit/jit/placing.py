@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jitaudit.jit import values
+from jitaudit.jit import twins
 
 if TYPE_CHECKING:
     import torch
@@ -22,6 +22,7 @@ def placing_patches() -> list[tuple[Any, str, Any]]:
 
     true_to, true_tensor, true_as_tensor = torch._C.TensorBase.to, torch.tensor, torch.as_tensor
     true_parse_to: Any = torch._C._nn._parse_to
+    true_getitem, true_setitem = torch._C.TensorBase.__getitem__, torch._C.TensorBase.__setitem__
 
     dlpack: Any = torch.utils.dlpack
     true_type, true_from_dlpack, true_to_dlpack = torch._C.TensorBase.type, dlpack.from_dlpack, dlpack.to_dlpack
@@ -50,10 +51,12 @@ def placing_patches() -> list[tuple[Any, str, Any]]:
                 return pin(make(data, *args, device=device, **kwargs))
             if device is None and make is true_as_tensor and isinstance(data, torch.Tensor):
                 return make(data, *args, **kwargs)
+            if isinstance(data, list | tuple):
+                data = _on_host(data)
             device = torch.get_default_device() if device is None else device
             if not (is_gpu(device) or type(device) is int):
                 return make(data, *args, device=device, **kwargs)
-            if isinstance(data, torch.Tensor) and values.is_stand_in(data):
+            if isinstance(data, torch.Tensor) and twins.is_stand_in(data):
                 return make(data, *args, **kwargs)
             requires_grad = kwargs.pop("requires_grad", False)
             made = true_to(make(data, *args, device="cpu", **kwargs), "meta")
@@ -64,6 +67,12 @@ def placing_patches() -> list[tuple[Any, str, Any]]:
     def new_tensor(self: torch.Tensor, data: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
         return torch.tensor(data, dtype=dtype or self.dtype, device=self.device if device is None else device, **kwargs)
 
+    def getitem(self: torch.Tensor, index: Any) -> Any:
+        return true_getitem(self, _tensors_for_lists(index) if twins.is_stand_in(self) else index)
+
+    def setitem(self: torch.Tensor, index: Any, value: Any) -> None:
+        true_setitem(self, _tensors_for_lists(index) if twins.is_stand_in(self) else index, value)
+
     def parse_to(*args: Any, **kwargs: Any) -> Any:
         """`Module.to`."""
         if args and type(args[0]) is int:
@@ -72,15 +81,15 @@ def placing_patches() -> list[tuple[Any, str, Any]]:
 
     def type_(self: torch.Tensor, dtype: Any = None, **kwargs: Any) -> Any:
         """Without a dtype, what torch called its tensors' types before they had a device."""
-        if dtype is None and values.is_stand_in(self):
+        if dtype is None and twins.is_stand_in(self):
             return true_type(torch.empty(0, dtype=self.dtype, device="cpu")).replace("torch.", "torch.cuda.")
         return true_type(self, dtype, **kwargs)
 
     def to_dlpack(tensor: torch.Tensor) -> Any:
-        return tensor if values.is_stand_in(tensor) else true_to_dlpack(tensor)
+        return tensor if twins.is_stand_in(tensor) else true_to_dlpack(tensor)
 
     def from_dlpack(ext_tensor: Any, **kwargs: Any) -> Any:
-        is_tensor = isinstance(ext_tensor, torch.Tensor) and values.is_stand_in(ext_tensor)
+        is_tensor = isinstance(ext_tensor, torch.Tensor) and twins.is_stand_in(ext_tensor)
         return ext_tensor.detach() if is_tensor else true_from_dlpack(ext_tensor, **kwargs)
 
     def pin_memory(self: torch.Tensor, device: object = None) -> torch.Tensor:
@@ -95,6 +104,8 @@ def placing_patches() -> list[tuple[Any, str, Any]]:
         (torch.Tensor, "to", to),
         (torch.Tensor, "cuda", cuda),
         (torch.Tensor, "new_tensor", new_tensor),
+        (torch.Tensor, "__getitem__", getitem),
+        (torch.Tensor, "__setitem__", setitem),
         (torch.Tensor, "type", type_),
         (torch._C._nn, "_parse_to", parse_to),
         *_device_patches(),
@@ -106,6 +117,30 @@ def placing_patches() -> list[tuple[Any, str, Any]]:
         *((module, "to_dlpack", to_dlpack) for module in (torch, dlpack)),
         *((module, "from_dlpack", from_dlpack) for module in (torch, dlpack)),
     ]
+
+
+def _tensors_for_lists(index: Any) -> Any:
+    """An index whose lists are tensors: those that torch makes of lists on a meta tensor's device hold nothing."""
+    import torch
+
+    if type(index) is list:
+        return torch.tensor(index, device="cuda")
+    if type(index) is tuple and any(type(part) is list for part in index):
+        return tuple(_tensors_for_lists(part) if type(part) is list else part for part in index)
+    return index
+
+
+def _on_host(data: Any) -> Any:
+    """Data for a tensor, with the values of the stand-ins in it: torch reads them one by one."""
+    import torch
+
+    if isinstance(data, list | tuple):
+        return data if _is_plain(data) else [_on_host(item) for item in data]
+    return data.tolist() if isinstance(data, torch.Tensor) and twins.is_stand_in(data) else data
+
+
+def _is_plain(data: Any) -> bool:
+    return all(type(item) in (int, float, bool) for item in data)
 
 
 def _device_patches() -> list[tuple[Any, str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 from jitaudit.jit.capture import Binder, Capture, SeenVariant, exactly, run_options
 from jitaudit.jit.patching import patched
 from jitaudit.jit.respecialize import respecialize
-from jitaudit.jit.values import is_stand_in
+from jitaudit.jit.twins import is_stand_in
 from jitaudit.model import Remedy
 
 

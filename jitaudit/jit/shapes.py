@@ -16,10 +16,13 @@ _shapes: dict[object, list[_Shape | None] | _Shape | None] = {}
 
 def run_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`func(*args, **kwargs)` over meta tensors; where only shapes matter, they are worked out once."""
+    import torch
+
     if func._schema.is_mutable or any(result.alias_info is not None for result in func._schema.returns):
         return func(*args, **kwargs)
     try:
-        key = (func, _described(args), *sorted((name, _described(value)) for name, value in kwargs.items()))
+        described = sorted((name, _described(value)) for name, value in kwargs.items())
+        key = (func, torch.get_default_dtype(), _described(args), *described)
         known = _shapes.get(key, _shapes)
     except TypeError:  # an argument that can't be described or hashed
         return func(*args, **kwargs)
@@ -68,6 +71,8 @@ def _described(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         if value.layout is not torch.strided:
             raise TypeError("only strided tensors are described by size and stride")
+        if value.dim() and not value.is_meta:
+            raise TypeError("a result's shape may depend on what a tensor on the host holds, as a mask")
         flags = (value.is_meta, value.is_conj(), value.is_neg())
         return (type(value), value.dtype, tuple(value.size()), value.stride(), flags)
     if isinstance(value, list | tuple):

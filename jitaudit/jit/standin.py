@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jitaudit.jit import values
+from jitaudit.jit import operators, values
 from jitaudit.jit.addresses import address
 from jitaudit.jit.patching import patched
 from jitaudit.jit.placing import pin, placing_patches
@@ -45,7 +45,7 @@ def standing_in() -> Iterator[None]:
     try:
         mode = _dispatch_mode()
         threads = (threading.Thread, "start", _starting_under(mode))
-        with patched([*_tensor_patches(), *placing_patches(), threads]), mode:
+        with patched([*_tensor_patches(), *placing_patches(), *operators.patches(), threads]), mode:
             yield
     finally:
         torch._C._set_only_lift_cpu_tensors(lifted)
@@ -137,7 +137,7 @@ def _dispatch_mode() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     mode: Any = TorchDispatchMode  # torch leaves it untyped
-    meta = torch.device("meta")
+    meta, plain = torch.device("meta"), torch.Tensor.__torch_dispatch__
     special = values.special_operations()
 
     class StandInMode(mode):  # type: ignore[misc]
@@ -146,7 +146,12 @@ def _dispatch_mode() -> Any:
             return False  # else torch imports its compiler, 2 s, to keep it away from this mode
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if any(kind.__torch_dispatch__ is not plain for kind in types):
+                return NotImplemented  # a tensor class of the user's: what it makes of the operation comes here again
             kwargs = kwargs or {}
+            if (key := operators.implementation(func)) and values.reaches_stand_ins(func, args, kwargs):
+                with self:
+                    return func._op_dk(key, *args, **kwargs)
             device = kwargs.get("device")
             if device is not None and device.type == "cuda":
                 kwargs = {**kwargs, "device": meta}
@@ -154,9 +159,6 @@ def _dispatch_mode() -> Any:
                 kwargs = {**kwargs, "generator": None}  # it is a stand-in too, which no implementation can ask
             if kwargs.get("pin_memory"):
                 return pin(func(*args, **{**kwargs, "pin_memory": False}))
-            if (key := _implementation(func)) and values.reaches_stand_ins(args, kwargs):
-                with self:
-                    return func._op_dk(key, *args, **kwargs)
             _in_torch.depth += 1
             try:
                 handler: Callable[..., Any] = special.get(func, values.run)
@@ -165,32 +167,3 @@ def _dispatch_mode() -> Any:
                 _in_torch.depth -= 1
 
     return StandInMode()
-
-
-_TORCH_NAMESPACES = {
-    "aten",
-    "prims",
-    "prim",
-    "profiler",
-    "inductor",
-    "_c10d_functional",
-    "c10d",
-    "debugprims",
-    "rngprims",
-}
-
-
-def _implementation(func: Any) -> Any:
-    """The key of an operator's own implementation in Python, which a meta tensor would not reach.
-
-    A custom operator has one, and so has an operator of torch whose CUDA implementation a library replaced.
-    """
-    import torch
-
-    if func.namespace in _TORCH_NAMESPACES:
-        replaced = f"{func.namespace}/{func.name().partition('::')[2]}/CUDA" in torch.library._impls
-        return torch._C.DispatchKey.CUDA if replaced else None
-    for name in ("CUDA", "CompositeExplicitAutograd"):
-        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), name):
-            return getattr(torch._C.DispatchKey, name)
-    return None

@@ -1,24 +1,41 @@
 """Which of its arguments a kernel may write, from its source.
 
 Conservative: an argument is only read where the body does nothing with it, or with names that it is assigned to, but
-load from it, move it and compare it. Whatever else happens to a pointer (a store, an atomic, a call of another
-function, a container) may write.
+load from it, move it, compare it, and pass it to other kernels' functions that only read it. Whatever else happens to a
+pointer (a store, an atomic, another call, a container) may write.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
 def may_write(function: Any) -> frozenset[str]:
     """The parameters of a `JITFunction` that may be written through."""
+    return _look_at(function, ()).written
+
+
+class _Callee(NamedTuple):
+    """A function by its parameters: all, those that it may write, and those that its result may be made of."""
+
+    parameters: list[str]
+    written: frozenset[str]
+    returned: frozenset[str]
+
+
+def _look_at(function: Any, callers: tuple[Any, ...]) -> _Callee:
     definition = ast.parse(function.src).body[0]
     assert isinstance(definition, ast.FunctionDef)
-    uses = _Uses({param.name for param in function.params}, _load_calls(function))
+    parameters = [param.name for param in function.params]
+    if function in callers:
+        return _Callee(parameters, frozenset(parameters), frozenset(parameters))
+    uses = _Uses(_load_calls(function), _called(function, (*callers, function)))
     for statement in definition.body:
         uses.visit(statement)
-    return uses.written()
+    written, returned = (uses.reached(names) & set(parameters) for names in (uses.escaped, uses.returned))
+    return _Callee(parameters, written, returned)
 
 
 def _load_calls(function: Any) -> frozenset[str]:
@@ -30,29 +47,48 @@ def _load_calls(function: Any) -> frozenset[str]:
     return frozenset(modules | {name for name, value in names.items() if value is tl.load})
 
 
+def _called(function: Any, callers: tuple[Any, ...]) -> Callable[[str], _Callee | None]:
+    """The functions of the kernel's module by their names there."""
+    from triton.runtime.jit import JITFunction
+
+    def called(name: str) -> _Callee | None:
+        callee = function.fn.__globals__.get(name)
+        if not isinstance(callee, JITFunction):
+            return None
+        return _look_at(callee, callers)
+
+    return called
+
+
 class _Uses(ast.NodeVisitor):
     """Sorts each mention of a pointer, or of a name assigned from one, into harmless and possibly written."""
 
-    def __init__(self, parameters: set[str], loads: frozenset[str]) -> None:
-        self._parameters, self._loads = parameters, loads
+    def __init__(self, loads: frozenset[str], called: Callable[[str], _Callee | None]) -> None:
+        self._loads, self._called = loads, called
         self._aliases: dict[str, set[str]] = {}
         """Name → the names that its assignments mention."""
-        self._escaped: set[str] = set()
+        self.escaped: set[str] = set()
+        self.returned: set[str] = set()
 
-    def written(self) -> frozenset[str]:
-        reached, pending = set(self._escaped), list(self._escaped)
+    def reached(self, names: set[str]) -> frozenset[str]:
+        """The names that these may be made of."""
+        reached, pending = set(names), list(names)
         while pending:
             fresh = self._aliases.get(pending.pop(), set()) - reached
             reached |= fresh
             pending += fresh
-        return frozenset(reached & self._parameters)
+        return frozenset(reached)
 
     def visit_Name(self, node: ast.Name) -> None:
-        self._escaped.add(node.id)
+        self.escaped.add(node.id)
 
     def visit_Call(self, node: ast.Call) -> None:
         if ast.unparse(node.func) not in self._loads:
-            self.generic_visit(node)
+            passed = self._pass_on(node)
+            if passed is None:
+                self.generic_visit(node)
+            else:
+                self.escaped |= passed
             return
         for position, argument in enumerate(node.args):
             if position == 0:
@@ -64,6 +100,26 @@ class _Uses(ast.NodeVisitor):
                 self._move(keyword.value)
             else:
                 self.visit(keyword.value)
+
+    def _pass_on(self, node: ast.Call) -> set[str] | None:
+        """The names that the result of another function may be made of; None where it is no such call."""
+        callee = self._called(node.func.id) if isinstance(node.func, ast.Name) else None
+        if callee is None or any(isinstance(argument, ast.Starred) for argument in node.args):
+            return None
+        passed = list(zip(callee.parameters, node.args, strict=False))
+        passed += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
+        names: set[str] = set()
+        for parameter, value in passed:
+            if parameter in callee.written or parameter not in callee.parameters:
+                self.visit(value)
+            else:
+                moved = self._move(value)
+                names |= moved if parameter in callee.returned else set()
+        return names
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if node.value is not None:
+            self.returned |= self._move(node.value)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -111,5 +167,7 @@ class _Uses(ast.NodeVisitor):
                 return self._move(body) | self._move(orelse)
             case ast.Constant():
                 return set()
+            case ast.Call() if (passed := self._pass_on(value)) is not None:
+                return passed
         self.visit(value)
         return set()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +36,7 @@ def in_fork(work: Callable[[], msgspec.Struct], answer_type: type[A], name: str)
     child = os.fork()
     if child == 0:
         os.close(reader)
+        _revive_executors()
         _answer_and_exit(work, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as messages:
@@ -65,6 +68,14 @@ def _answer_and_exit(work: Callable[[], msgspec.Struct], writer: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def _revive_executors() -> None:
+    """Have the thread pools that were there before the fork start new threads: theirs are not in this process."""
+    pools = sys.modules.get("concurrent.futures.thread")
+    for pool in gc.get_objects() if pools is not None and len(pools._threads_queues) else ():
+        if isinstance(pool, pools.ThreadPoolExecutor):  # type: ignore[union-attr]
+            pool._threads, pool._idle_semaphore = set(), threading.Semaphore(0)
 
 
 class KeptFolder:

@@ -181,6 +181,53 @@ def test_a_tensor_on_the_host_is_refused_as_triton_does(capture: Capture):
         copy_kernel[(1,)](torch.empty(64), torch.empty(64, device="cuda"), 64, BLOCK=64)
 
 
+GRIDS = [
+    (None, TypeError, "subscriptable"),
+    (1, TypeError, "subscriptable"),
+    ((1.5,), TypeError, "float"),
+    ((1, 1 << 31), OverflowError, "maximum"),
+    (lambda meta: (torch.empty(1, dtype=torch.int32, device="cuda")[0],), HostRead, "reads an unknown int32"),
+]
+
+
+@pytest.mark.parametrize(("grid", "raises", "said"), GRIDS, ids=["None", "int", "float", "too large", "on the device"])
+def test_a_grid_is_read_as_the_launcher_reads_it(
+    capture: Capture, grid: object, raises: type[BaseException], said: str
+):
+    x = torch.empty(64, device="cuda")
+    with pytest.raises(raises, match=said):
+        copy_kernel[grid](x, x, 3, BLOCK=64)
+    copy_kernel[(torch.tensor(2, device="cuda"),)](x, x, 3, BLOCK=64)
+    assert [count for _, count in launches(capture)] == [1]
+
+
+WIDTH = tl.constexpr(16)
+
+
+@triton.jit
+def width_kernel(x_ptr):
+    tl.store(x_ptr + tl.arange(0, WIDTH), 1)
+
+
+def test_a_global_that_changes_after_a_launch_is_refused_as_triton_does(capture: Capture, monkeypatch):
+    x = torch.empty(64, device="cuda")
+    width_kernel[(1,)](x)
+    width_kernel[(1,)](x)
+    monkeypatch.setitem(globals(), "WIDTH", tl.constexpr(32))
+    with pytest.raises(RuntimeError, match="Global variable WIDTH has changed"):
+        width_kernel[(1,)](x)
+    assert [count for _, count in launches(capture)] == [2]
+    width_kernel[(1,)](x)  # as in a new process
+
+
+def test_an_option_of_triton_itself_may_change_between_launches(capture: Capture, monkeypatch):
+    x = torch.empty(64, device="cuda")
+    copy_kernel[(1,)](x, x, 3, BLOCK=64)
+    monkeypatch.setattr(triton.knobs.runtime, "debug", True)
+    copy_kernel[(1,)](x, x, 3, BLOCK=64)
+    assert len(launches(capture)) == 2
+
+
 def test_an_option_that_triton_rejects_is_rejected(capture: Capture):
     with pytest.raises(KeyError, match="num_wraps was specified but unrecognised"):
         copy_kernel[(1,)](torch.empty(4, device="cuda"), torch.empty(4, device="cuda"), 4, BLOCK=64, num_wraps=4)

@@ -162,6 +162,7 @@ def test_streams_are_told_apart(capture: Capture):
     assert len({default, stream, torch.cuda.Stream()}) == 3
     assert len({default.cuda_stream, stream.cuda_stream, torch.cuda.Stream().cuda_stream}) == 3
     assert torch.cuda.ExternalStream(4096).cuda_stream == 4096
+    assert isinstance(torch.cuda.ExternalStream(4096), torch.cuda.ExternalStream)
     with torch.Stream(device="cuda") as current:
         assert torch.accelerator.current_stream() == current
         torch.Event("cuda").record(current)
@@ -230,6 +231,24 @@ def test_a_kernel_cannot_reach_pageable_memory(capture: Capture):
     launch(x, x)
     with pytest.raises(ValueError, match="x_ptr is a tensor on cpu"):
         launch(torch.empty(64), x)
+
+
+def test_what_the_card_can_is_its_profiles():
+    for target, new in (("cuda:75", False), ("cuda:90", True), ("hip:gfx942", True)):
+        with capturing(target):
+            assert torch.cuda.is_bf16_supported()
+            assert torch.cuda.is_bf16_supported(including_emulation=False) is new
+            assert torch.cuda.is_tf32_supported() is new
+            assert torch.backends.cuda.is_built()
+            assert torch.get_device_module() is torch.cuda is torch.get_device_module("cuda")
+
+
+def test_autocast_is_refused_however_it_is_switched_on(capture: Capture):
+    with pytest.raises(Unsupported, match="set_autocast_enabled"):
+        torch.set_autocast_enabled("cuda", True)
+    torch.set_autocast_enabled("cuda", False)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
 
 
 # Tensors

@@ -146,6 +146,36 @@ def test_a_sweep_whose_cases_go_on_killing_its_process_is_named(sweeps):
         sweeps(KILLS.format(last=5))
 
 
+def test_a_thread_pool_that_the_import_started_works_in_every_sweep(sweeps):
+    manifest = sweeps(
+        """
+        from concurrent.futures import ThreadPoolExecutor
+        POOL = ThreadPoolExecutor(1)
+        POOL.submit(lambda: 1).result()
+
+        @jitaudit.sweep(n=[1, 2])
+        def first(n):
+            POOL.submit(launch, n).result()
+
+        @jitaudit.sweep(n=[3])
+        def second(n):
+            POOL.submit(launch, n).result()
+        """
+    )
+    assert counts(manifest) == {"fill_kernel": 3}
+
+
+def test_every_generator_starts_alike(sweeps):
+    body = """
+        import numpy as np, random
+
+        @jitaudit.sweep(n=jitaudit.ints(1, 4))
+        def drawn(n):
+            launch(int(np.random.randint(0, 2**20)), random.randrange(2**20) + int(torch.randint(0, 2**20, (1,))))
+        """
+    assert sweeps(body).kernels == sweeps(body).kernels
+
+
 RAISES = [
     # what the case raises, what is said of it
     ("raise Odd('no such card')", "# HERE: Odd: no such card"),
