@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 _LARGEST_FLOAT = 1 << 10
-"""The same for floating point that is built from data: scalars and small tables, not weights."""
+"""Elements of the largest floating-point tensor that is kept when it is built from data: small tables, not weights."""
 
 _FILLS = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "fill_", "zero_"}
 """Operations whose result does not depend on what their tensor held."""
@@ -175,7 +175,7 @@ def _follow(func: Any, args: Any, kwargs: Any, out: Any, tensors: list[torch.Ten
     if not func._schema.is_mutable and all(_is_view(result, tensors) for result in results):
         return
     written = _mutated(func, args, kwargs) if func._schema.is_mutable else []
-    values = _values_of(func, args, kwargs, results, tensors, written)
+    values = _values_of(func, args, kwargs, results, tensors)
     for tensor in written:
         forget(tensor) if values is None else record_write(tensor)
     for result, value in zip(results, values or (), strict=False):
@@ -193,7 +193,7 @@ def _filled(target: torch.Tensor, value: Any = 0) -> torch.Tensor | None:
 
 
 def _values_of(
-    func: Any, args: Any, kwargs: Any, results: list[torch.Tensor], tensors: list[torch.Tensor], written: Any
+    func: Any, args: Any, kwargs: Any, results: list[torch.Tensor], tensors: list[torch.Tensor]
 ) -> list[torch.Tensor] | None:
     """What `func` makes of known values; None where it can't be told, or would be too large to keep."""
     import torch
