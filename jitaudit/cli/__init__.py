@@ -24,6 +24,7 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line. An error is one line on stderr and its exit code."""
+    _open_closed_streams()
     try:
         app()
     except JitauditError as error:
@@ -32,3 +33,12 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def _open_closed_streams() -> None:
+    """A service may start us without standard streams: what is opened next must not take their places."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)

@@ -88,7 +88,8 @@ def serve(work: Callable[[R, Progress], msgspec.Struct], request_type: type[R], 
     """The child's side: read the request from standard input, do the work, leave the answer in `private`."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    faulthandler.enable()  # a launcher may take the process with it: where, stands on standard error
+    if sys.stderr is not None:
+        faulthandler.enable()  # a launcher may take the process with it: where, stands on standard error
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=request_type)
     sys.stdin.close()
     with os.fdopen(progress, "w", buffering=1) as messages:

@@ -106,3 +106,14 @@ def test_an_interrupt_while_it_starts(folder: Path) -> None:
 def test_targets_that_are_none(folder: Path, arguments: list[str], words: str) -> None:
     code, said = run(folder, *arguments)
     assert (code, words in said) == (2, True)
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", ">&-", "<&- >&- 2>&-"])
+def test_standard_streams_that_are_closed(folder: Path, closed: str) -> None:
+    """As a service or cron may start it: what is opened instead must not take their places."""
+    command = f"{sys.executable} -c 'from jitaudit.cli import main; main()' probe sweeps.py::whole -o m.json --force"
+    done = subprocess.run(["sh", "-c", f"{command} {closed}"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert ("fill_kernel" in done.stdout) is (" >&-" not in closed and closed != ">&-")
+    assert '"fill_kernel"' in (folder / "m.json").read_text()
+    (folder / "m.json").unlink()
