@@ -56,7 +56,7 @@ def _answers(profile: DeviceProfile, asked: Asked) -> list[tuple[Any, str, Any]]
     import torch
 
     hip = profile.backend == "hip"
-    objects = device_objects()
+    objects = device_objects(profile)
     cuda = _cuda_answers(profile, asked, objects)
     shared = {name: cuda[like] for name, like in _ACCELERATOR_LIKE_CUDA.items()}
     accelerator = _constants(_ACCELERATOR_CONSTANTS) | shared | {"current_accelerator": _always(torch.device("cuda"))}

@@ -6,9 +6,11 @@ import itertools
 import random
 import threading
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from jitaudit.jit import twins
 from jitaudit.jit.stops import Unsupported
+from jitaudit.jit.target import DeviceProfile
 
 
 class DeviceObjects(NamedTuple):
@@ -35,13 +37,13 @@ class ThreadState(threading.local):
         return self.captures > 0
 
 
-def device_objects() -> DeviceObjects:
+def device_objects(profile: DeviceProfile) -> DeviceObjects:
     """The classes; made anew each time, since they derive from torch's.
 
     None derives from a class of `torch.cuda`: in a CUDA build of torch those start CUDA when they are made.
     """
     stream, external, event, state = _streams()
-    return DeviceObjects(stream, external, event, *_graphs(stream, state), _generator(), _MemPool, state)
+    return DeviceObjects(stream, external, event, *_graphs(stream, state), _generator(profile), _MemPool, state)
 
 
 def _streams() -> tuple[type, type, type, ThreadState]:
@@ -154,8 +156,10 @@ class _MemPool:
         return []
 
 
-def _generator() -> type:
+def _generator(profile: DeviceProfile) -> type:
     import torch
+
+    known: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
     class Generator(torch.Generator):
         """On `cuda` its state is a GPU's: a seed and an offset, which launchers take apart and pass to kernels."""
@@ -167,21 +171,36 @@ def _generator() -> type:
 
         def __init__(self, device: object = "cpu") -> None:
             self._seed, self._offset = 0, 0
+            self._moved_by: str | None = None
+            known[self._cdata] = self  # type: ignore[attr-defined]
+
+        @staticmethod
+        def behind(generator: Any) -> Any:
+            """The stand-in that torch hands on as a generator of its own."""
+            return known.get(generator._cdata)
+
+        def move(self, operation: str, elements: int, element_size: int) -> None:
+            """Count the numbers that an operation of torch draws; those of one that is not known make it unknown."""
+            drawn = philox_numbers(profile, elements, element_size) if operation in _DRAWING else None
+            if drawn is None:
+                self._moved_by = operation
+            else:
+                self._offset += drawn
 
         @property
         def device(self) -> torch.device:  # type: ignore[override]
             return torch.device("cuda", 0)
 
         def get_state(self) -> torch.Tensor:
-            return torch.tensor([self._seed, self._offset], dtype=torch.int64, device="cpu").view(torch.uint8)
+            state = [self._seed, self.get_offset()]
+            return torch.tensor(state, dtype=torch.int64, device="cpu").view(torch.uint8)
 
         def set_state(self, new_state: torch.Tensor) -> Generator:
-            self._seed, self._offset = new_state.view(torch.int64).tolist()
-            return self
+            seed, offset = new_state.view(torch.int64).tolist()
+            return self._set(seed, offset)
 
         def manual_seed(self, seed: int) -> Generator:
-            self._seed, self._offset = seed, 0
-            return self
+            return self._set(seed, 0)
 
         def seed(self) -> int:
             self.manual_seed(random.getrandbits(53))
@@ -191,10 +210,40 @@ def _generator() -> type:
             return self._seed
 
         def get_offset(self) -> int:
+            if self._moved_by is not None:
+                raise Unsupported(f"the offset of a torch.Generator after torch.{self._moved_by}")
             return self._offset
 
         def set_offset(self, offset: int) -> Generator:
-            self._offset = offset
+            return self._set(self._seed, offset)
+
+        def _set(self, seed: int, offset: int) -> Generator:
+            self._seed, self._offset, self._moved_by = seed, offset, None
             return self
 
     return Generator
+
+
+_DRAWING = {
+    "rand", "rand_like", "uniform_", "randn", "randn_like", "normal_", "randint", "randint_like", "random_",
+    "exponential_", "cauchy_", "log_normal_", "geometric_", "bernoulli", "bernoulli_", "native_dropout",
+}  # fmt: skip
+"""Operations that draw as ATen's distribution kernels do."""
+
+
+def philox_numbers(profile: DeviceProfile, elements: int, element_size: int) -> int | None:
+    """How far a distribution of torch moves a CUDA generator's offset; None where the profile doesn't tell.
+
+    The rule of ATen/native/cuda/DistributionTemplates.h: blocks of 256 threads, as many as fit on the device at once,
+    draw four numbers a call, which make four elements, or two of 8 bytes.
+    """
+    if not elements:
+        return 0
+    blocks = -(-elements // 256)
+    if blocks > 1:
+        processors, threads = profile.multi_processor_count, profile.max_threads_per_multi_processor
+        if processors is None or threads is None:
+            return None
+        blocks = min(blocks, processors * (threads // 256))
+    a_call = 2 if element_size == 8 else 4
+    return 4 * ((elements - 1) // (256 * blocks * a_call) + 1)

@@ -20,6 +20,7 @@ from jitaudit.jit import operators, values
 from jitaudit.jit.addresses import address
 from jitaudit.jit.patching import patched
 from jitaudit.jit.placing import pin, placing_patches
+from jitaudit.jit.twins import is_stand_in
 
 if TYPE_CHECKING:
     import torch
@@ -129,7 +130,20 @@ def _tensor_patches() -> list[tuple[Any, str, Any]]:
         (tensor, "__repr__", shown),
         (tensor, "data_ptr", data_ptr),
         (torch.UntypedStorage, "data_ptr", storage_data_ptr),
+        (torch.nn.init, "_no_grad_trunc_normal_", _truncate_nothing(torch.nn.init._no_grad_trunc_normal_)),
     ]
+
+
+def _truncate_nothing(truncate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """torch draws again, and reads on the host, until no number lies outside: of numbers that nobody knows."""
+
+    def trunc_normal(tensor: torch.Tensor, mean: float, std: float, *bounds: Any, **more: Any) -> torch.Tensor:
+        if not is_stand_in(tensor):
+            return truncate(tensor, mean, std, *bounds, **more)
+        tensor.detach().normal_(mean, std)
+        return tensor
+
+    return trunc_normal
 
 
 def _dispatch_mode() -> Any:
@@ -155,10 +169,23 @@ def _dispatch_mode() -> Any:
             device = kwargs.get("device")
             if device is not None and device.type == "cuda":
                 kwargs = {**kwargs, "device": meta}
-            if kwargs.get("generator") is not None and values.makes_stand_ins(args, kwargs):
-                kwargs = {**kwargs, "generator": None}  # it is a stand-in too, which no implementation can ask
+            if torch.Tag.nondeterministic_seeded in func.tags and values.makes_stand_ins(args, kwargs):
+                return self.draw(func, args, kwargs)
             if kwargs.get("pin_memory"):
                 return pin(func(*args, **{**kwargs, "pin_memory": False}))
+            return self.run(func, args, kwargs)
+
+        def draw(self, func: Any, args: Any, kwargs: Any) -> Any:
+            """A random operation: its generator is a stand-in too, which no implementation can ask."""
+            given = kwargs.get("generator")
+            generator: Any = torch.cuda.default_generators[0] if given is None else torch.Generator.behind(given)  # type: ignore[attr-defined]
+            out = self.run(func, args, {**kwargs, "generator": None} if given is not None else kwargs)
+            drawn = out[0] if isinstance(out, tuple) else out
+            if generator is not None:
+                generator.move(func._opname, drawn.numel(), drawn.element_size())
+            return out
+
+        def run(self, func: Any, args: Any, kwargs: Any) -> Any:
             _in_torch.depth += 1
             try:
                 handler: Callable[..., Any] = special.get(func, values.run)

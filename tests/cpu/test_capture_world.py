@@ -209,6 +209,36 @@ def test_a_generator_has_a_gpus_seed_and_offset(capture: Capture):
     assert torch.rand(4, device="cuda", generator=own).is_cuda
 
 
+@pytest.mark.parametrize(
+    ("draw", "offset"),
+    [
+        (lambda g: None, 0),
+        (lambda g: torch.rand(1000, device="cuda", generator=g), 4),
+        (lambda g: (torch.randn(3, device="cuda", generator=g), torch.empty(5, device="cuda").normal_(generator=g)), 8),
+        (lambda g: torch.rand(0, device="cuda", generator=g), 0),
+        (lambda g: torch.rand(10_000_000, device="cuda", generator=g), 40),  # 132 processors of 8 blocks
+        (lambda g: torch.rand(10_000_000, dtype=torch.float64, device="cuda", generator=g), 76),
+        (lambda g: torch.rand(4, generator=torch.Generator("cpu")), 0),
+    ],
+)
+def test_random_operations_move_the_generator_as_on_a_gpu(
+    capture: Capture, draw: Callable[[torch.Generator | None], object], offset: int
+):
+    torch.cuda.manual_seed(7)
+    own = torch.Generator("cuda")
+    draw(None), draw(own)
+    assert (torch.cuda.default_generators[0].get_offset(), own.get_offset()) == (offset, offset)
+    torch.randperm(4, device="cuda", generator=own)
+    with pytest.raises(Unsupported, match=r"Generator after torch\.randperm"):
+        own.get_state()
+    assert own.manual_seed(3).get_offset() == 0
+
+
+def test_initializers_read_nothing(capture: Capture):
+    weight = torch.nn.Parameter(torch.empty(4, 4, device="cuda"))
+    assert torch.nn.init.trunc_normal_(weight) is weight
+
+
 def test_random_states_can_be_kept_and_put_back(capture: Capture):
     state = torch.cuda.get_rng_state()
     torch.cuda.manual_seed_all(5)
